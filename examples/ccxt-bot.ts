@@ -55,7 +55,10 @@ async function quote(outcome: string, side: 'buy' | 'sell', fair: number): Promi
   }
 }
 
-/** Returns the middle of the book without our own quotes, or one half if there is no other. */
+/**
+ * Returns the middle between the best bid and ask of others, or the price of the only one. If neither exists,
+ * returns one half.
+ */
 function fairPrice(bids: readonly Level[], asks: readonly Level[]): number {
   // A book may be older than the last quote, so it may contain the bot's quote before. Both are left out.
   const ofOthers = ([price, size]: Level) => size > SIZE || !ownPrices.includes(price)

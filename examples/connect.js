@@ -9,7 +9,8 @@ import { createClient, devnetKey, registerApiKey, withApiKey } from './sdk.js'
 export const url = process.env.SIBYL_URL ?? 'http://127.0.0.1:8080'
 
 /**
- * Any signer: a private key, a viem account, or an object with `address` and `signTypedData`.
+ * Returns a client of the exchange. The signer may be a private key, a viem account, or an object with
+ * `address` and `signTypedData`.
  * @param {NonNullable<import('#client/client.ts').ClientOptions['signer']>} signer
  * @returns {Client}
  */
@@ -18,7 +19,7 @@ export function connect(signer) {
 }
 
 /**
- * One of the devnet's traders, #10 to #19: they have dollars, shares and ether.
+ * Returns a client of one of the devnet's traders, #10 to #19, who have dollars, shares and ether.
  * @param {number} account
  */
 export function demoTrader(account) {
@@ -26,7 +27,8 @@ export function demoTrader(account) {
 }
 
 /**
- * A demo trader with an API key, as cancel-on-disconnect and many exchanges require.
+ * Registers an API key for a demo trader and returns a client that uses it. Cancel-on-disconnect and many
+ * exchanges require such a key.
  * @param {number} account
  * @returns {Promise<Client>}
  */

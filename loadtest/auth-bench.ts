@@ -49,7 +49,8 @@ async function cpuSeconds({ exchange }: Side): Promise<number> {
 async function place(side: Side, requests: readonly Request[], counts: boolean): Promise<number> {
   const orders = requests.length * PER_REQUEST
   const before = await cpuSeconds(side)
-  // Opens the connections only now: an exchange closes idle ones, and the other side was measured meanwhile.
+  // Opens new connections for each measurement, because an exchange closes connections that are idle while
+  // the other side is measured.
   const driver = await openDriver(side.exchange.url, CONNECTIONS)
   const elapsedMs = await driver.closedLoop(requests, ({ status, body }) => {
     // A batch is answered 200 even if one of its orders is refused, so the body must not contain an error code.

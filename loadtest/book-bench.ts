@@ -94,8 +94,8 @@ class Recorder {
     const side = random.chance(0.5) ? BUY : SELL
     const tick = Math.floor(900_000 / this.#levels)
     const middle = this.#levels / 2
-    // A crossing order takes the best price or a little more; the others stay in the half of the prices that belongs to
-    // their side.
+    // A crossing order has the best price of the other side. Other orders stay in the half of the prices that
+    // belongs to their side.
     const best = side === BUY ? this.book.bestAsk : this.book.bestBid
     const aside = random.int(0, middle - 1)
     const step = side === BUY ? middle - 1 - aside : middle + aside

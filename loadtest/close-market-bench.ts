@@ -155,7 +155,8 @@ function watchTurns(): () => number {
   }, 1)
   return () => {
     clearInterval(timer)
-    // The kernel reports withheld time late, so the turn after a disturbed one is left out, too.
+    // The kernel may report withheld time only in the next turn. So a turn is left out if withheld time was
+    // reported during it or during the next turn.
     const isDisturbed = ({ stolenBefore: before }: Turn, at: number): boolean =>
       before !== (turns[at + 2] ?? turns.at(-1)!).stolenBefore
     const longest = (of: readonly Turn[]) => Math.max(0, ...of.map(({ lateMs }) => lateMs))

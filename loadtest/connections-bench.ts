@@ -200,7 +200,10 @@ async function bareStorm(): Promise<Storm> {
 type Config = { chains: { chainId: number; contracts: { settlement: string } }[] }
 type Markets = { markets: { id: MarketId }[] }
 
-/** Does the same at a real exchange. Also measures how long orders take before the storm and during it. */
+/**
+ * Makes all clients reconnect at a real exchange. Also measures how long orders take before the storm and
+ * during it.
+ */
 async function ourStorm() {
   progress(`connections: ${CLIENTS} clients come back to an exchange`)
   // A front counts a closed connection until it notices the end, so twice as many must be allowed.

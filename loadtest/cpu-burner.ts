@@ -17,8 +17,8 @@ const spentMs = (): number => {
 const [fromMs, startedMs] = [spentMs(), performance.now()]
 const endMs = startedMs + seconds * 1_000
 /**
- * Returns whether this process has used less CPU time than its share. By the clock, a burst would take longer on a busy
- * machine.
+ * Returns whether this process has used less CPU time than its share. The duration of a burst cannot be used
+ * instead, because bursts take longer on a busy machine.
  */
 const isBehind = (): boolean => {
   const nowMs = performance.now()

@@ -39,7 +39,7 @@ const base = loadSettings({
   SIBYL_DATA_DIR: dataDir,
   SIBYL_LOG_LEVEL: 'silent',
   SIBYL_DEVNET: 'false',
-  // Long enough for a slow machine, too: the thread must die more often than it may within this window.
+  // The window is long, so that even on a slow machine the thread dies more often within it than is allowed.
   SIBYL_RESTART_WINDOW_MS: '600000',
 })
 const server = await startPriceServer({ assets: base.feeds.assets, seed: 1, clock: systemClock })

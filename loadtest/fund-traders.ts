@@ -1,8 +1,8 @@
 /**
- * Gives funds to the traders of a run, if the exchange has a local chain: dollars, shares of both outcomes of every
- * market, and the approvals that settlement needs. The money comes from demo traders, because the account that could
- * make it also sends the settlements. The node of the local chain signs for the traders, so that nothing has to be
- * relayed.
+ * Gives funds to the traders of a run, if the exchange has a local chain: dollars, shares of both outcomes of
+ * every market, and the approvals that settlement needs. The money comes from demo traders, because the
+ * account that can mint dollars also sends the settlements. The node of the local chain signs for the
+ * traders, so that nothing has to be relayed.
  */
 
 import type { Account } from 'viem'
@@ -26,7 +26,10 @@ export type FundedChain = {
 
 const UNIT = 1_000_000n
 const BENEFACTORS = [15, 16, 17, 18, 19] as const
-/** Amount that one demo trader gives away in all, and maximum that one trader gets: half of it as shares. */
+/**
+ * Total amount that one demo trader gives away, and the maximum that one trader receives; half of that amount
+ * is given as shares.
+ */
 const GIFTS = 400_000n * UNIT
 const GIFT_MAX = 20_000n * UNIT
 /** Maximum number of transactions to fund a run: more would take too long for a load test. */

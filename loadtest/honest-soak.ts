@@ -1,14 +1,14 @@
 /**
- * `npm run soak -- honest`: the funded demo traders place and cancel orders and trade with each other at an exchange
- * that reserves funds, with real settlement on a chain of its own. Every trade has to settle, and once. Half of the
- * orders are in a complementary market, where they are also minted and merged.
+ * `npm run soak -- honest`: the funded demo traders place and cancel orders and trade with each other at an
+ * exchange that reserves funds, with real settlement on a chain of its own. Every trade must settle exactly
+ * once. Half of the orders are in a complementary market, where they are also minted and merged.
  *
  *   --minutes 10
  *   --every 200     milliseconds between two orders of one trader
  *
- * The last line is the result. It fails (exit code 1) if a trade failed, was left over or settled twice, if an order
- * was refused for another reason than that all funds of its trader are reserved, or if something stays reserved after
- * all orders have ended.
+ * The last line is the result. The run fails (exit code 1) if a trade failed, was left pending or settled
+ * twice, or if funds stay reserved after all orders have ended. It also fails if an order was refused for
+ * another reason than that all funds of its trader are reserved.
  */
 
 import assert from 'node:assert/strict'

@@ -18,7 +18,7 @@ export type HostileWork = {
 }
 
 export type HostileResult = {
-  /** By attack: the counts of each address. */
+  /** Counts of each address, by the name of the attack. */
   readonly attacks: Readonly<Record<string, readonly object[]>>
   readonly cpuSeconds: number
 }

@@ -1,6 +1,7 @@
 /**
- * Attacks on the HTTP front from one address, each as fast as the default limits let it and bounded in time. They
- * discard all answers, so that they cost less CPU time than the exchange under attack.
+ * Attacks on the HTTP front from one address. Each attack is as fast as the default limits allow, and ends
+ * after the given number of seconds. The attackers discard all answers, so that they use less CPU time than
+ * the exchange under attack.
  */
 
 import { Agent, type IncomingMessage, request } from 'node:http'
@@ -76,7 +77,10 @@ export function largeFiles(url: string, address: string, seconds: number) {
   return pound(url, address, { seconds, perSecond: READS_PER_SECOND, shots })
 }
 
-/** Sends the requests in turn at a steady rate; skips a request if no connection is free. */
+/**
+ * Sends the requests in turn at a steady rate. If no connection is free, catches up later, but on no more
+ * than the requests of one second.
+ */
 async function pound(
   url: string,
   address: string,

@@ -69,7 +69,10 @@ type Phase = {
   failed: number
   /** The seconds with the slowest answers, counted from the start of the phase, and how late this program was then. */
   slowest: { second: number; ms: number; ownLateMs: number }[]
-  /** Number of the front's samples, ten per second, by how late its event loop was. */
+  /**
+   * Number of samples of the front's event loop, by how late the loop was. The front takes ten samples per
+   * second.
+   */
   frontLate: Readonly<Record<string, number>>
   residentMiB: number[]
   cpuSeconds: { busiest: number; all: number }

@@ -1,6 +1,7 @@
 /**
- * Attacks on the stream from one address, each within the default limits and bounded in time. They discard all
- * answers, so that they cost less CPU time than the exchange under attack.
+ * Attacks on the stream from one address. Each attack stays within the default limits, and ends after the
+ * given number of seconds. The attackers discard all answers, so that they use less CPU time than the
+ * exchange under attack.
  */
 
 import { randomInt } from 'node:crypto'
@@ -30,7 +31,7 @@ const PULSE_MS = 50
  */
 const LISTS_FROM = '127.0.8.254'
 
-/** Subscribes 100 sockets to 200 different sets of up to 200 markets each, and goes on reading. */
+/** Subscribes each of 100 sockets to 200 different sets of up to 200 markets each, and goes on reading. */
 export async function tickerTopics(
   url: string,
   address: string,

@@ -65,8 +65,8 @@ export type Driver = {
   /** Reason why the last attempt to connect failed; '' if it did not. */
   readonly trouble: string
   /**
-   * Sends all requests, on each connection the next one after the answer to the last. Answers come in no particular
-   * order. Resolves with the duration in milliseconds.
+   * Sends all requests. Each connection sends its next request after the answer to its last one, so answers
+   * come in no particular order. Resolves with the duration in milliseconds.
    */
   closedLoop(requests: readonly Request[], onAnswer: (answer: Answer) => void): Promise<number>
   /** Sends at `perSecond`; latency counts from the intended time. */
@@ -184,8 +184,8 @@ export async function openDriver(
   }
 
   /**
-   * Returns the connection that has been idle longest, so that few become too old. Connections that are too old are
-   * opened again.
+   * Returns the connection that has been idle longest, so that few connections become idle for too long. A
+   * connection that has been idle for too long is closed and opened again.
    */
   function takeFree(): Line | undefined {
     const nowMs = performance.now()

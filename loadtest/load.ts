@@ -41,7 +41,7 @@ import { startWatch, type Watch } from './watch.ts'
 import { planOf } from './workload.ts'
 
 export type LoadProgress = {
-  /** Reports that something long has begun or continues. */
+  /** Reports the progress of a long step, such as funding the traders. */
   readonly say?: (text: string) => void
   readonly second?: (second: SecondReport, errors: ReadonlyMap<string, number>) => void
   /** Ends the run early, with a report. */
@@ -304,7 +304,7 @@ async function provide(parts: {
   return 'given to every trader: dollars, shares of all markets, approvals'
 }
 
-/** Adds what can be done about a failure, if that is known. */
+/** Returns the reason of a failure, with advice if the process has run out of file handles. */
 function explain(why: string, { sockets, connections }: LoadOptions): string {
   if (!/EMFILE|ENFILE/.test(why)) return why
   return (

@@ -34,7 +34,8 @@ export function filesWithin(wanted: number): number {
 }
 
 /**
- * Returns the number of files that this process may have open; without a report of the system it is found by trying.
+ * Returns the number of files that this process may have open; `Infinity` if the system does not report the
+ * limit.
  */
 function filesMax(): number {
   try {

@@ -12,8 +12,10 @@ export type OrderStages = {
   /** Counts an answer that has the times of its stages; others are skipped. */
   add(answer: Answer): void
   /**
-   * Returns the p50 and p99 of each stage in milliseconds. Besides the stages of the exchange: `unsent`, the sender was
-   * late; `outside`, on the way and unread at either end; `between`, at the front before, after and between the stages.
+   * Returns the p50 and p99 of each stage in milliseconds. In addition to the stages of the exchange:
+   * - `unsent`: the time until the request was sent
+   * - `outside`: the time on the way, and unread at either end
+   * - `between`: the time at the front before, after and between the stages
    */
   line(): string
 }

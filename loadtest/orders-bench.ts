@@ -23,8 +23,8 @@ const PER_ROUND = quick ? 6_000 : 15_000
 const ROUNDS = quick ? 3 : 5
 const WARMUPS = 1
 /**
- * Duration of the start at half load that is not measured: V8 then compiles other paths of the code than at full load,
- * on the cores that the orders need.
+ * Duration of the beginning of half load, which is not measured: V8 then compiles code that full load does
+ * not use, on the cores that the orders need.
  */
 const YOUNG_SECONDS = quick ? 6 : 10
 const STEADY_SECONDS = quick ? 4 : 10

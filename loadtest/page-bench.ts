@@ -16,9 +16,9 @@ import { createPageFlow } from './page-flow.ts'
 
 const FRAMES_MIN = 55
 const FIRST_VIEW_BYTES_MAX = 130_000
-/** Maximum growth of the heap at the end; the first minute fills caches. */
+/** Maximum growth of the heap during the measurement. It is not 0, because caches fill in the first minute. */
 const HEAP_GROWTH_BYTES_MAX = 4_000_000
-/** Minimum number of redraws per second, because a page that stands still has good frames, too. */
+/** Minimum number of redraws per second, because a page that draws nothing also has a high frame rate. */
 const DRAWN_MIN = 10
 const LEVELS = 1_000
 const CHANGES_PER_SECOND = 100

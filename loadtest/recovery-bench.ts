@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- recovery`: measures how fast events are replayed, and how long a market with a million resting
- * orders takes to come back, from its log and from a snapshot. It also measures the longest pause of that market while
- * nine snapshots of it are taken: a step of a snapshot, or the time that a batch or a wait takes beyond its time
- * without one. Moments in which the host of a virtual machine withheld a processor are left out, and counted. The limit
- * of the pause is 10 ms.
+ * `npm run bench -- recovery`: measures how fast events are replayed, and how long a market with a million
+ * resting orders takes to come back, from its log and from a snapshot. It also measures the longest pause of
+ * that market while nine snapshots of it are taken. A pause is a step of a snapshot, or the additional time
+ * that a batch or a wait takes during a snapshot. Moments in which the host of a virtual machine withheld a
+ * processor are left out, and counted. The limit of the pause is 10 ms.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -120,7 +120,10 @@ class Tape {
   }
 }
 
-/** Sizes of the batches in the file: during a snapshot, right after it, and without one. */
+/**
+ * Number of commands in a batch, and the size of each batch in the file, in bytes: during a snapshot, right
+ * after it, and without one.
+ */
 type Probe = {
   readonly size: number
   readonly beside: readonly number[]
@@ -189,8 +192,8 @@ async function probe(hosted: Hosted, tape: Tape, { beside, after, without }: Pro
 }
 
 /**
- * Leaves out turns in which the host withheld a processor. The kernel reports that late, so the turn after such a turn
- * is left out, too.
+ * Leaves out turns in which the host withheld a processor. The kernel may report withheld time only in the
+ * next turn, so a turn is left out if such time was reported during it or during the next turn.
  */
 function undisturbed(turns: readonly Turn[]): Turn[] {
   return turns.filter(

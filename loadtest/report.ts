@@ -19,7 +19,10 @@ export type KindReport = {
 }
 
 export type SecondReport = {
-  /** Time at which the interval ended; on a busy machine ticks come late. */
+  /**
+   * End of the interval, in seconds since the start of the run. On a busy machine the interval is longer than
+   * a second.
+   */
   readonly second: number
   /** Operations that were due, and operations that were answered, per second. */
   readonly due: number
@@ -32,7 +35,10 @@ export type SecondReport = {
   readonly sockets: number
   readonly messages: number
   readonly streamP99Ms: number
-  /** CPU time of the exchange in this second, in cores. */
+  /**
+   * Mean number of cores that the exchange used between the last two samples of its metrics, which are at
+   * least 2 s apart.
+   */
   readonly serverCores: number
   readonly testerBusy: number
 }
@@ -45,7 +51,7 @@ export type LoadReport = {
   readonly machine: string
   readonly commit: string
   readonly options: Omit<LoadOptions, 'out'>
-  /** Number of markets, if there were fewer than requested. */
+  /** Number of markets that the run used; fewer than requested if the exchange has fewer open ones. */
   readonly marketsUsed: number
   /** Reason why the run ended early; '' if it ran to its end. */
   readonly ended: string

@@ -3,7 +3,7 @@
 import type { BenchResult } from './bench.ts'
 
 export type BenchRun = {
-  /** As in `npm run bench -- …`. */
+  /** Name of the benchmark, as in `npm run bench -- <name>`. */
   readonly command: string
   readonly results: readonly BenchResult[]
   /** Other lines of its output. */

@@ -1,7 +1,7 @@
 /**
- * `npm run load -- smoke`: drives a running exchange like many traders, shows progress on a terminal, and writes a
- * report as JSON and as a page with plots. Exits with 1 if the exchange broke a promise or the run did not finish, and
- * with 2 if the command is wrong.
+ * `npm run load -- smoke`: drives a running exchange like many traders, shows progress on a terminal, and
+ * writes a report as JSON and as a page with plots. Exits with 1 if the exchange's answers are inconsistent
+ * or the run did not finish, and with 2 if the command is wrong.
  */
 
 import { writeFileSync } from 'node:fs'

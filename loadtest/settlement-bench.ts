@@ -1,9 +1,9 @@
 /**
- * Measures how fast trades settle on the local chain, in batches of 1, 10 and 50: the time from their rows in the
- * database to the last answer of their markets, and the gas. The peer is the chain's own rate of bare transfers. The
- * chain is Hardhat's, one block per transaction, so a batch saves the cost of blocks and of reads of the chain.
- * Settlement polls as often as on the devnet; with `--eager` it polls without a pause, which would overload a shared
- * node.
+ * Measures how fast trades settle on the local chain, in batches of 1, 10 and 50, and the gas. The time
+ * starts when the trades are in the database, and ends with the last answer of their markets. The peer is the
+ * chain's own rate of bare transfers. The chain is Hardhat's, one block per transaction, so a batch saves the
+ * cost of blocks and of reads of the chain. Settlement polls as often as on the devnet; with `--eager` it
+ * polls without a pause, which would overload a shared node.
  */
 
 import assert from 'node:assert/strict'

@@ -1,8 +1,8 @@
 /**
- * `npm run soak -- stalled-front [seconds]`: a market thread sends its events, as fast as it can, to a front whose
- * event loop does not turn. Prints the bytes of the sent events and the growth of the process. Then the front
- * continues, and must be notified of the lost events. Exits with 1 if the process grew by more than a few times the
- * maximum of a link.
+ * `npm run soak -- stalled-front [seconds]`: a market thread sends its events, as fast as it can, to a front
+ * whose event loop is blocked. Prints the bytes of the sent events and the growth of the process. Then the
+ * front continues, and must be notified of the lost events. Exits with 1 if it is not, or if the process grew
+ * by more than `GROWTH_MIB_MAX`.
  */
 
 import { MessageChannel, Worker } from 'node:worker_threads'

@@ -89,8 +89,9 @@ async function deliverRound(side: Side, { warmup }: Round): Promise<number> {
 }
 
 /**
- * Measures the rate while this many readers have stopped reading, all of them further behind than the server keeps.
- * Each round stalls other readers, because the system gives a socket that has read much at once far more buffer.
+ * Measures the rate while `STALLED` readers have stopped reading and the server has dropped messages for each
+ * of them. Each round stalls other readers, because the system gives a far larger buffer to a socket that has
+ * read much at once.
  */
 async function deliverBesideStalled(side: Side, round: number): Promise<Delivered> {
   await askReaders(side.readers, {
@@ -111,8 +112,9 @@ async function deliverBesideStalled(side: Side, round: number): Promise<Delivere
 }
 
 /**
- * Returns the share of its rate that a normal reader keeps, round by round; the order of the sides changes. Also
- * returns the CPU time per message, which does not depend on other work of the machine.
+ * Returns two figures for each round. The first is the share of its rate that a normal reader keeps beside
+ * stalled readers. The second is the ratio of the CPU times per message, which does not depend on other work
+ * of the machine. The two rates are measured in alternating order.
  */
 async function stalledShares(side: Side): Promise<{ shares: number[]; costs: number[] }> {
   const shares: number[] = []

@@ -144,7 +144,7 @@ function isBook(text: string, request: string): boolean {
   )
 }
 
-/** Pause before a reader tries again, different for each, as polite clients do. */
+/** Mean pause before a reader tries again. Each pause is random, from half to one and a half times as long. */
 const RETRY_MS = 1_000
 /**
  * Maximum number of concurrent attempts to connect: as many as the queue of a listening socket holds. The system drops

@@ -32,7 +32,8 @@ export type WatchFigures = {
   readonly sockets: number
   readonly messages: number
   /**
-   * Times from a change, by the exchange's wall clock, to its message, by the wall clock here, in the last interval.
+   * Times from a change, by the exchange's wall clock, to the receipt of its message, by the wall clock of
+   * this process. Covers the interval since the previous figures.
    */
   readonly lag: HistogramJson
   readonly busy: number

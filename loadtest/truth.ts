@@ -1,7 +1,7 @@
 /**
- * Checks whether all statements of the exchange agree, when it is quiet again. Three sources are compared: the answers
- * to the traders, the messages of the stream, and the answers to reads at the end. This file compares; it sends no
- * requests.
+ * Checks whether all answers and messages of the exchange agree after the run. Three sources are compared:
+ * the answers to the traders, the messages of the stream, and the answers to reads at the end. This file
+ * compares; it sends no requests.
  */
 
 import type { WatchFacts } from './stream-watch.ts'
@@ -156,7 +156,10 @@ function same(some: readonly string[], others: readonly string[]): boolean {
   return some.length === others.length && some.every((each, at) => each === others[at])
 }
 
-/** Checks that each book contains the rest of this run's orders, unless other traders trade there. */
+/**
+ * Checks that each book contains exactly the open orders of this run. Skips the check if the books also have
+ * orders of other traders.
+ */
 function booksAddUp(facts: TruthFacts): Check {
   const name = 'books are the sum of the open orders'
   const { told, watched, booksWereEmpty } = facts

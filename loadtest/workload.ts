@@ -70,7 +70,7 @@ const MIDDLE_MAX = 900
 const SHARE = 1_000_000
 /** Minimum age of a cancelled order, so that it has been answered before. */
 const CANCEL_AFTER_MS = 1_000
-/** Maximum number of quotes that may be cancelled; older ones stay. */
+/** Maximum number of quotes that may be cancelled. Quotes beyond it are never cancelled. */
 const QUOTES_MAX = 20_000
 
 export function* planOf(options: WorkloadOptions): Generator<Operation, void, undefined> {

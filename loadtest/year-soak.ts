@@ -1,8 +1,9 @@
 /**
- * A year of quick markets of one asset in simulated time, 35,040 of them, beside a market that trades all year: through
- * the host of markets with its log, and the board and the stream of a front that follows it. Each market opens, trades,
- * expires, settles, is resolved and unloaded. Twelve times it prints the memory, the size on disk, and the duration of
- * a start: none of them may grow. [markets]
+ * A year of quick markets of one asset in simulated time beside a market that trades all year: through the
+ * host of markets with its log, and the board and the stream of a front that follows it. Each market opens,
+ * trades, expires, settles, is resolved and unloaded. Twelve times it prints the memory, the size on disk,
+ * and the duration of a start: none of them may grow. The only argument is the number of quick markets;
+ * 35,040 by default.
  */
 
 import assert from 'node:assert/strict'

@@ -1,6 +1,7 @@
 /**
- * `npm run pack:ccxt [-- --to folder]` makes the tarballs of `sibyl-client` and `sibyl-ccxt`: the second is `src/ccxt`
- * as JavaScript with declarations. Its imports from this repository come from `sibyl-client` there.
+ * `npm run pack:ccxt [-- --to folder]` makes the tarballs of `sibyl-client` and `sibyl-ccxt`. The second
+ * contains `src/ccxt` as JavaScript with declarations; it imports everything else of this repository from
+ * `sibyl-client`.
  */
 
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -21,7 +22,10 @@ const SOURCES = join(ROOT, 'src/ccxt')
 const PACKAGE = join(ROOT, 'packages/ccxt')
 const BOT = join(ROOT, 'examples/ccxt-bot.ts')
 
-/** Copies the sources; every import of another room becomes one of `sibyl-client`. */
+/**
+ * Copies the sources into the folder, and replaces each import from another source folder by an import from
+ * `sibyl-client`.
+ */
 async function laySources(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true })
   for (const name of await readdir(SOURCES)) {

@@ -65,7 +65,7 @@ const TYPES = [
   'transport',
 ]
 
-/** Folder of each room in this repository, by its folder in the package. */
+/** Source folders in this repository, by their names in the package. */
 const ROOMS = {
   client: 'src/client',
   domain: 'src/domain',
@@ -89,7 +89,7 @@ const NOT_PUBLIC = new Set([
   'PendingClaim',
 ])
 
-/** Copies the files that the client imports into `folder`, and returns their names. */
+/** Copies into `folder` the files of the client and the files that they import, and returns their names. */
 async function laySources(
   folder: string,
   shapes: ReadonlyMap<string, string>,

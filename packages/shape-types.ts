@@ -79,7 +79,7 @@ function fileOf(
 
 type Reference = (schema: TSchema) => string | undefined
 
-/** A schema as a type; its further lines begin with `indent`. */
+/** Returns the type that a schema describes, as TypeScript; all lines after the first begin with `indent`. */
 function typeText(schema: TSchema, indent: string, reference: Reference): string {
   const node = nodeOf(schema)
   const part = (inner: TSchema): string => reference(inner) ?? typeText(inner, indent, reference)

@@ -13,9 +13,9 @@ const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   scripts: Record<string, string>
 }
 
-/** Scripts that run other projects' tools, or that npm runs by itself. */
+/** Scripts without a check of `--help`: they run other projects' tools, or npm runs them by itself. */
 const NOT_OURS = ['check', 'format', 'lint', 'postinstall', 'types']
-/** One program of each kind, because all of a kind share the code of their help. */
+/** One program of each kind, because all programs of a kind share the code that prints their help. */
 const NAMED = [
   'bench book',
   'crash exchange',

@@ -118,7 +118,7 @@ test('the guides and the files for operators name only settings that exist', () 
       .map((name) => `docs/${name}`),
   ]
   const wrong = files.flatMap((file) =>
-    // `SIBYL_LIMIT_…` stands for all that begin so.
+    // `SIBYL_LIMIT_…` stands for all settings whose names begin with `SIBYL_LIMIT_`.
     (textOf(file).match(/SIBYL_[A-Z0-9_]+…?/g) ?? [])
       .filter((name) => !isKnown(name))
       // The password is put into SIBYL_DATABASE_URL by compose itself.
@@ -279,14 +279,15 @@ test('an exchange and its commands load nothing that a production install remove
     libraries.filter((each) => !installed.some((name) => isOf(name, each))),
     [],
   )
-  // Some names are built and resolved later, such as the artifacts of a package, so the text is searched, too.
+  // Some names, such as those of a package's artifacts, are built as text and resolved at run time. So the
+  // text of the files is searched, too.
   const left = Object.keys(devDependencies ?? {})
   const ours = loaded.filter((each) => existsSync(join(ROOT, each)))
   const naming = ours.filter((file) =>
     left.some((name) => new RegExp(`['"\`]${name}/`).test(textOf(file))),
   )
   assert.deepEqual(naming, [])
-  // The local chain loads such packages, which shows that the search finds them.
+  // The local chain loads development packages, which shows that the search finds them.
   const local = loadedFrom(LOCAL_CHAIN)
   assert(local.includes('hardhat/hre') && local.includes('src/devnet/artifact.ts'))
 })

@@ -1,4 +1,4 @@
-/** The check before a tag, run on small repositories that are right, or wrong in one way. */
+/** Tests the check before a release tag on small repositories: correct ones, and ones with a single fault. */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'

@@ -14,8 +14,8 @@ const isOurs = (file: string): boolean => /^(src|workers|config)\//.test(file)
 const BY_HAND = ['test/domain/make-order-vectors.ts']
 
 /**
- * Other threads call exports of these files by name. The SDK and the types of the shapes are for users; in the page,
- * one file replaces parts of the SDK.
+ * Files whose exports need no import in this repository. Other threads call exports by name, and users import
+ * the SDK and the types of the shapes. In the page, `absent.ts` replaces parts of the SDK.
  */
 const CALLED_FROM_OUTSIDE =
   /^(workers\/|src\/client\/|src\/protocol\/shapes\/|src\/web\/absent\.ts$|src\/runtime\/pool-thread\.ts$)/

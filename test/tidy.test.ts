@@ -86,7 +86,7 @@ const HOMES: Record<string, readonly string[]> = {
 const ENVIRONMENT = new Set(['config/settings.ts', 'config/command-environment.ts'])
 
 const WORKER_LINES_MAX = 15
-/** All of them together stay below this. */
+/** The lines of all workers together must be fewer than this. */
 const WORKERS_LINES = 200
 
 /** Maximum number of parameters of a function; one that needs more takes an object. */

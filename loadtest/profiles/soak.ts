@@ -1,4 +1,4 @@
-/** An hour at a moderate rate: memory, files and latency must stay where they are. */
+/** An hour at a moderate rate: memory, files and latency must not grow. */
 
 import type { Profile } from './profile.ts'
 

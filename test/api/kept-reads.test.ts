@@ -265,7 +265,8 @@ test('a front caches the empty answer for an unknown market only while the front
   isCurrent = false
   assert.deepEqual([await asks(), await asks()], [1, 1])
   isCurrent = true
-  // The market was opened and has ended, so earlier cached reads do not count any more.
+  // The market is opened and then forgotten. Reads that were cached before that are no longer used, so the
+  // next read asks the database.
   const head = { marketId: market.id, atMs: START_MS }
   board.follow([{ ...head, type: 'MarketOpened', seq: 1, market } as MarketEvent])
   assert.equal(await asks(), 0)

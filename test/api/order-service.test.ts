@@ -173,7 +173,7 @@ test('the list of markets is refused with OVERLOADED until every market thread h
       pages: keepPages({ board, nowMs: systemClock.nowMs, keepMs: 0, pagesMax: 1 }),
     }).handle({ query: {}, headers: {} } as never)
   assert.equal(codeOf(await listed(boardOf({ whole: false, current: false }))), 'OVERLOADED')
-  // A thread that restarts has sent its markets before, so the list need not wait.
+  // A thread that restarts has already sent its markets once, so the list need not wait for it.
   assert.equal(codeOf(await listed(boardOf({ whole: true, current: false }))), undefined)
 })
 
@@ -220,7 +220,7 @@ test('an order for an ended and unloaded market is refused with MARKET_CLOSED, n
   assert.equal(codeOf(await service.place(await submissionTo(market.id), later())), 'MARKET_CLOSED')
 })
 
-/** A thread that answers everything with this. */
+/** Returns a market thread that answers every request with `answer`. */
 function threadOf(answer: unknown): MarketRef {
   return { ask: async () => answer, tell: () => {}, isOpen: true } as unknown as MarketRef
 }
@@ -242,7 +242,7 @@ test('listing open orders fails with OVERLOADED if a market thread is overloaded
   assert.deepEqual(await both.openOrdersPage(asked, later()), { orders: [order, order], count: 2 })
 })
 
-/** Makes a thread with this many orders of the trader in each market. */
+/** Makes a thread in which the trader has as many orders per market as `orders` gives. */
 function threadWith(
   orders: Map<MarketId, number>,
   stepMax: number,
@@ -451,7 +451,7 @@ test('an order is placed only after its funds are reserved', async () => {
   assert.deepEqual(said, ['reserved'])
   const check = await service.check(structuredClone(submission), later())
   assert.deepEqual(!isRejection(check) && check.errors, [short])
-  // An order that was accepted before gets its first answer, even without funds.
+  // An order that was already accepted gets the answer of its first submission, even without funds.
   before = place
   assert.deepEqual(await placed(), place)
 
@@ -516,7 +516,8 @@ test('the order service counts each client’s unfunded orders, and rate-limits 
   const from = () => ({ ...later(), ip: '10.0.0.1', principal })
   await service.place(structuredClone(submission), from())
   assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
-  // The client is counted also if options are given, for which the service makes another context.
+  // An order with options also counts for its client, although the service makes a new context for such an
+  // order.
   await service.place({ ...structuredClone(submission), postOnly: true }, from())
   assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
   for (const code of ['INSUFFICIENT_FUNDS', 'INSUFFICIENT_ALLOWANCE'] as const) {

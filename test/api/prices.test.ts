@@ -32,7 +32,7 @@ type Shown = {
   readonly told: { asset: string; event: string }[]
   /** Costs that were charged for the length of answers, as multiples of a read. */
   readonly charged: number[]
-  /** The next price of an asset. */
+  /** Makes the next price of an asset. */
   price(asset: string, usd: number, fields?: Partial<PublishedPrice>): PublishedPrice
 }
 

@@ -23,7 +23,7 @@ export const BAD_ORDER_MARKETS: readonly SeededMarket[] = [
 
 type Expected = { readonly status: number; readonly code: string; readonly field?: string }
 type Case = Expected & {
-  /** Returns the body of a submission as text, because JavaScript has no values for some invalid JSON. */
+  /** Body of a submission as text, because JavaScript has no values for some invalid JSON. */
   readonly body: string
   readonly says?: RegExp
 }
@@ -292,7 +292,7 @@ const cases: Record<string, () => Case | Promise<Case>> = {
   }),
 }
 
-/** Errors before there is an order. */
+/** Bodies that are refused before an order can be read from them. */
 const wholeBodies: Record<string, Case> = {
   'no body': { status: 400, code: 'INVALID_JSON', body: '' },
   'half a body': { status: 400, code: 'INVALID_JSON', body: post(good).slice(0, 100) },

@@ -143,7 +143,7 @@ test('adding an invalid, duplicate or crossing order to the book throws an asser
     assert.throws(() => book.rest(order.resting(), remaining, 0), message)
   }
   assert.equal(book.count, 1)
-  assert.throws(() => book.find('0x12' as never), /a key of 32 bytes/)
+  assert.throws(() => book.find('0x12' as never), /the key must have 32 bytes/)
 })
 
 test('removing expired orders from the book takes a bounded number of steps per call', () => {

@@ -80,7 +80,7 @@ class Pair {
   #nowSec = 1_700_000_000
   /** Which order came to rest first. */
   readonly #arrivals = new Map<OrderHash, number>()
-  /** Orders that rest or did, to cancel. */
+  /** Orders that rest or have rested in the book, from which orders to cancel are picked. */
   readonly #known: RestingOrder[] = []
   #snapshot: BookSnapshot | undefined
   #chunks: Buffer[] = []
@@ -292,7 +292,7 @@ function sameList(list: OrderList, expected: readonly RestingOrder[]): void {
   for (const [index, order] of expected.entries()) same(list.order(index), order)
 }
 
-/** As `deepEqual`, but fast enough for millions. */
+/** Compares two orders like `deepEqual`, but is fast enough for millions of comparisons. */
 function same(found: RestingOrder | undefined, expected: RestingOrder | undefined): void {
   if (found !== undefined && expected !== undefined) {
     if (

@@ -21,7 +21,7 @@ test('metrics report the free space on each disk, and the time since the last ba
     return Object.fromEntries(values.map(({ labels, value }) => [labels.place ?? '', value]))
   }
 
-  // The first segment creates the archive; before that it has no metrics.
+  // The archive's folder is created with its first segment. Until then, the archive has no metrics.
   const { blocks, bsize } = statfsSync(dataDir)
   const free = await valuesOf('sibyl_disk_free_bytes')
   assert.deepEqual(Object.keys(free), ['data', 'database'])

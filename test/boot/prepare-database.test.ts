@@ -11,7 +11,10 @@ import { onServerDatabase } from '../support/databases.ts'
 await onServerDatabase(
   'the start of an exchange fails or waits while its database cannot be reached',
   (databases) => {
-    /** Starts with a cut connection to the database, which is restored once the start reports that it waits. */
+    /**
+     * Prepares the database over a connection that is cut. The first warning, which reports that the start
+     * waits, restores the connection.
+     */
     async function start(environment: Record<string, string>, told: string[]): Promise<string[]> {
       const url = await databases.fresh()
       const wires = await openWires(url)

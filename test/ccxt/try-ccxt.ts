@@ -278,7 +278,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
       const rest = await ann.cancelAllOrders()
       assert.ok(rest.some(({ id }) => id === placed[3]?.id))
       assert.deepEqual(await ann.fetchOpenOrders(), [])
-      // Without a token one after the other.
+      // Without an API token, the orders are cancelled one by one.
       const other = await bob.createOrder(no, 'limit', 'buy', 2, 0.1)
       assert.deepEqual(
         (await bob.cancelAllOrders()).map(({ id }) => id),

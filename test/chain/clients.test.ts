@@ -161,7 +161,7 @@ test('before a retry, the client waits at least as long as the RPC address reque
   first.faults = { status: 429, statusTimes: 1, retryAfterSec: 1 }
   assert.equal(await late.viem.getBlockNumber(), 0n)
   assert.equal(late.failures.length, 2)
-  // Another address need not wait for it.
+  // A second address can be used while the first one requires a pause.
   first.faults = { status: 429, retryAfterSec: 3_600 }
   second.faults = { status: 429, statusTimes: 2 }
   const both = patient({ rpcUrls: [first.url, second.url] })
@@ -196,7 +196,8 @@ test('a transaction refused by a busy RPC address is submitted again only if the
   const quick = patient()
   assert.equal((await faultOf(send(quick))).code, 'CHAIN_REFUSED', 'the node has received of it')
   assert.equal(quick.failures.length, 2)
-  // A read would wait this long for its retry. A transaction does not, so there is only one attempt.
+  // A read would be retried after this pause of 2 s. A transaction does not wait that long, so there is only
+  // one attempt.
   first.faults = { error: BUSY }
   const slow = patient({ pauseMs: 2_000 })
   assert.equal((await faultOf(send(slow))).code, 'CHAIN_UNAVAILABLE')

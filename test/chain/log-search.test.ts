@@ -1,4 +1,7 @@
-/** Searches for transactions in logs, at nodes that return few blocks at a time or have their logs late. */
+/**
+ * Searches for transactions in logs, at nodes that return logs of few blocks at a time or return new logs
+ * late.
+ */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

@@ -43,7 +43,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
   assert.ok(market !== undefined)
   const openOrders = (account: number) =>
     reader.orders.list({ trader: devnetAccount(account).address })
-  // The README's first trade runs `sdk.js`.
+  // The README's examples import `sdk.js`, so the test of the README runs it.
   const tried = new Set(['README.md', 'connect.js', 'python', 'sdk.js'])
 
   await t.test('the example of a ccxt bot runs', async () => {

@@ -171,7 +171,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
         assert.match(await place('51', { price: '0.04' }), /^DELEGATE_LIMIT: .* 3000000/)
         assert.equal((await openOrders()).length, 1)
         assert.match(await place('1000.000001'), /^REFUSED: size must be at most 1000000000/)
-        // A seller can lose what the share may be worth above its price.
+        // A sale can lose up to $1 minus the price per share.
         assert.match(
           await place('4', { side: 'sell' }),
           /^REFUSED: .* 3920001 .* 3000000 of 5000000/,

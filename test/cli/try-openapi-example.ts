@@ -22,7 +22,7 @@ export async function tryOpenapiExample({ url }: Exchange): Promise<void> {
   const exampleOf = async (path: string): Promise<Example> => {
     const document = (await (await fetch(`${url}/openapi.json`)).json()) as Document
     const { examples } = document.paths[path]!.post.requestBody.content['application/json']!
-    // The request that the documentation page shows, and sends on demand.
+    // The documentation page shows the first example, and can send it as a request.
     return Object.values(examples)[0]!
   }
   const send = async (path: string, { value }: Example): Promise<Json> => {
@@ -44,7 +44,7 @@ export async function tryOpenapiExample({ url }: Exchange): Promise<void> {
   const placed = await send('/api/v1/orders', first)
   assert.equal(placed.status, 'accepted')
   assert.equal((await send('/api/v1/orders', first)).duplicate, true)
-  // Another reader gets their own order.
+  // Each read of the document returns a new order, so that every reader has their own.
   const second = await exampleOf('/api/v1/orders')
   const again = await send('/api/v1/orders', second)
   assert.equal(again.status, 'accepted')
@@ -55,6 +55,6 @@ export async function tryOpenapiExample({ url }: Exchange): Promise<void> {
   const { orders } = createClient({ url, signer: devnetKey(TRADER) })
   const open = await orders.list({ trader })
   assert.equal(open.length, 3)
-  // Others count on an empty book.
+  // Later tests expect an empty book.
   for (const { orderHash, marketId } of open) await orders.cancel({ orderHash, marketId })
 }

@@ -72,7 +72,7 @@ async function failure(promise: Promise<unknown>): Promise<SibylError> {
   return error
 }
 
-/** As the exchange refuses for now. */
+/** Returns an answer with which the exchange refuses a request temporarily. */
 function refusal(code: string, retryAfter = '0', status = 503): Said {
   return { status, body: { error: 'no', code }, headers: { 'retry-after': retryAfter } }
 }
@@ -105,7 +105,7 @@ test('a refused request is not retried, and its error has the code of the refusa
     [409, 'ORDER_CLOSED'],
     [422, 'INSUFFICIENT_FUNDS'],
     [429, 'RATE_LIMITED'],
-    // No header says that a retry helps.
+    // These answers have no header that asks for a retry, so the client does not retry.
     [503, 'SETTLEMENT_BEHIND'],
     [503, 'CHAIN_UNAVAILABLE'],
     [500, 'INTERNAL'],
@@ -128,7 +128,7 @@ test('the client’s final error states the number of attempts and whether the o
     [[overloaded], 'OVERLOADED', false],
     [[unknown], 'OUTCOME_UNKNOWN', true],
     [[{ breaks: true }], 'NETWORK', true],
-    // The first attempt may have succeeded, whatever later attempts are answered.
+    // The first attempt may have succeeded, whatever the answers to later attempts are.
     [[{ breaks: true }, overloaded], 'OVERLOADED', true],
     [[{ status: 504, text: '' }], 'UNEXPECTED_ANSWER', true],
     [[refusal('CHAIN_UNAVAILABLE')], 'CHAIN_UNAVAILABLE', false],

@@ -29,7 +29,7 @@ type Lies = {
   bond?: string
   aheadSec?: number
   serviceName?: string
-  /** Replaces the description of the permit's signature. */
+  /** Replaces the description of a permit's signature that the exchange sends. */
   permit?: object
 }
 

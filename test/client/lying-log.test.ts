@@ -1,4 +1,7 @@
-/** A client detects that the exchange shows it another log than before: with another key, name, root or history. */
+/**
+ * A client detects that the exchange shows it a different log than before: one with another key, name, root
+ * or history.
+ */
 
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
@@ -104,7 +107,7 @@ test('the SDK rejects a public log that does not continue the previously verifie
       `${entries}`,
     )
   }
-  // An earlier checkpoint of the same history is accepted, but its tiles must be there.
+  // An earlier checkpoint of the same history is accepted, but the exchange must serve its tiles.
   shown = forked(['one'])
   files = shown
   await assert.rejects(ann.transparency.proveOrder(ORDER), invalid(/has no tile/))

@@ -11,7 +11,7 @@ export type Sent = { readonly op: string; readonly id?: number } & Readonly<Reco
 
 export type ScriptedSocket = StreamSocket & {
   readonly sent: readonly Sent[]
-  /** Frames that were sent with this op. */
+  /** Returns the frames with this `op` that the SDK has sent. */
   asked(op: string): readonly Sent[]
   /** Opens it, and sends hello. */
   greet(): void

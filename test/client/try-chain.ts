@@ -131,7 +131,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
   })
 
   await t.test('a new trader approves the exchange once, with any kind of wallet', async () => {
-    // #4 has ether and nothing else.
+    // The devnet's account 4 has ether but no stablecoins or shares.
     const account = devnetAccount(4)
     const wallet = createWalletClient({ account, transport: http(chain.url) })
     const newcomer = createClient({ url, signer: wallet })

@@ -304,7 +304,7 @@ describe('our conditional tokens behave like the original contract', () => {
       8n,
       '0x',
     ])
-    // A contract that is no receiver.
+    // The recipient is a contract that does not accept tokens.
     const refused = await both(ann, 'safeTransferFrom', [ann.address, usdc, first, 1n, '0x'])
     assert.ok('reverted' in refused)
     await same('balanceOf', [ZERO, first])
@@ -525,7 +525,7 @@ describe('an owner of outcome tokens can approve by a signature', () => {
 })
 
 describe('an owner of outcome tokens can redeem by a signature', () => {
-  /** Returns a condition that is resolved to YES, of which Ann holds 100 of each outcome. */
+  /** Returns a condition that is resolved to YES. Ann has 100 shares of each outcome. */
   async function resolved(): Promise<Hex> {
     const { owner, ann, chain, conditionalTokens, fund, read } = world
     const question = keccak256(stringToHex(`question ${await chain.now()}`))

@@ -26,7 +26,7 @@ const PRICE = 500_000n
 
 let world: World
 let market: Market
-/** Has no funds: it only signs. */
+/** The delegate's account has no funds, because the delegate only signs. */
 let bot: PrivateKeyAccount
 let restore: () => Promise<void>
 

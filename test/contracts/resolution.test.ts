@@ -1,6 +1,6 @@
 /**
- * Whole lives of markets on UMA's real optimistic oracle, balances exact at each step, and every
- * way in which a resolution can be refused.
+ * Tests markets from creation to redemption on UMA's real optimistic oracle, with exact balances at each
+ * step, and every way in which a resolution can be refused.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -80,7 +80,7 @@ async function dispute(on: Market = market, by = world.carol, oracle: Contract =
   return world.chain.send(by, oracle, 'disputeAssertion', [id, by.address])
 }
 
-/** Answers as UMA's voters, by their mock. */
+/** Resolves the disputed assertion of a market in place of UMA's voters, through a mock of their contract. */
 async function arbitrate(truth: boolean, on: Market = market, uma: Oracle = world) {
   const { chain, owner } = world
   const { id, assertionTime } = await assertion(on)

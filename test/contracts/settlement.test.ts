@@ -597,7 +597,7 @@ describe('the settlement contract refuses replays', () => {
       const there = await other.createMarket()
       await other.fund(other.ann, { collateral: STAKE })
       await other.fund(other.bob, { shares: STAKE, market: there.id })
-      // Everything is the same except the chain id.
+      // Both chains have the same contracts at the same addresses. Only the chain id differs.
       assert.equal(other.settlement.address, world.settlement.address)
       const here = await crossing()
       const [buyOrder, sellOrder] = here.map(({ order }) => ({ ...order, marketId: there.id }))

@@ -29,7 +29,7 @@ test('an accounts thread that crashes right after its start waits for orders in 
       SIBYL_LIMITS: 'false',
       SIBYL_INDEXER_POLL_MS: '100',
       SIBYL_LOG_PARTITIONS: String(TEST_PARTITIONS),
-      // After a kill, the accounts thread grants no reservation for twice this time.
+      // After a kill, the accounts thread grants no reservation for twice this deadline.
       SIBYL_REQUEST_DEADLINE_MS: '120000',
     },
     async prepare(dataDir) {

@@ -18,7 +18,7 @@ import type { Pit } from './http-crash.ts'
 const TIMEOUT_MS = 30_000
 const PACE_MS = 50
 const SELL = 1
-/** Above the price of all other traders. */
+/** A price above the prices of all other traders. */
 const PRICE = 999_000
 
 /** Nothing was done. */

@@ -11,7 +11,7 @@ import { crashCluster, EVENTS, type Event } from './cluster-crash.ts'
 const { values } = parseArgs({
   options: {
     kills: { type: 'string', default: '30' },
-    /** No further one after so many. */
+    /** Time in minutes after which no further round begins. */
     minutes: { type: 'string', default: '600' },
     seed: { type: 'string' },
     /** Three database servers instead of one. */

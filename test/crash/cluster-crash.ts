@@ -1,7 +1,8 @@
 /**
- * Hits a cluster under load again and again and checks its answers, as `http-crash.ts` does with one process: nodes and
- * servers are killed, paused, stopped, cut off. Through any front every accepted order is there, and none is there
- * twice; each trade has settled once, or is known to have failed; readers of the stream are never wrong.
+ * Repeatedly makes faults in a cluster under load: nodes and servers are killed, paused, stopped or cut off.
+ * Checks the answers, as `http-crash.ts` does with one process. Every front must show every accepted order
+ * once. Each trade must have settled once, or be known to have failed. Readers of the stream must never have
+ * a wrong book.
  */
 
 import assert from 'node:assert/strict'
@@ -37,7 +38,10 @@ export type ClusterReport = CrashReport & {
   readonly servedMs: Map<Event, number[]>
   /** For each market that the failed node did not serve: the longest time without an accepted order after the fault. */
   readonly othersMs: Map<Event, number[]>
-  /** The same time for all markets without a fault, caused by the pace of the load alone. */
+  /**
+   * The longest time without an accepted order in each market before the fault, which only the pace of the
+   * load causes.
+   */
   readonly calmMs: number[]
   readonly errors: Errors
   readonly stream: StreamMet
@@ -57,7 +61,7 @@ type CrashOptions = {
   readonly events: readonly Event[]
   /** True to stop and restart every node one after the other, instead of making faults. */
   readonly rolling: boolean
-  /** No further round begins after so long. */
+  /** Time after which no further round begins. */
   readonly msMax: number
   readonly onRound?: (round: number, what: string, report: ClusterReport) => void
 }
@@ -251,8 +255,8 @@ async function roundOf(
   const done = blow.hit().then(blow.mend)
   done.catch(() => undefined)
   if (event === 'nats-split') {
-    // A replaced owner notices that at its next append. The load pauses meanwhile, because only until then can the
-    // owner's other answers be wrong.
+    // A replaced owner detects the replacement at its next append, and its other answers can be wrong only
+    // until then. So the load sends no orders meanwhile.
     load.rest(true)
     await done
     load.rest(false)

@@ -68,7 +68,7 @@ export type Doors = {
   close(): void
 }
 
-/** Connections to each front: HTTP, and a stream that reconnects and keeps all books. */
+/** Opens connections to each front: HTTP, and a stream that reconnects and keeps all books. */
 export function openDoors({ nodes, pit }: Scene, met: StreamMet): Doors {
   const doors = FRONTS.map((name) => {
     const { url } = nodes.get(name)!
@@ -151,7 +151,7 @@ export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
     errors.set(kind, { met: met + 1, healed: healed + (isHealed ? 1 : 0), first })
   }
 
-  /** Its error; undefined if it was accepted. */
+  /** Submits the order; returns its error, or undefined if it was accepted. */
   async function submit(
     life: Life,
     how: { front: number; streamed: boolean },

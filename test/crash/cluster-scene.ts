@@ -48,7 +48,7 @@ export type Scene = {
   readonly databaseUrl: string
   /** Returns the connections of a node to the servers of this kind, which a test can cut. */
   wires(node: string, kind: 'nats' | 'database'): Wires
-  /** Returns the node that serves a slot, according to the messages of all nodes. */
+  /** Returns the slot of the market thread that serves a market. */
   ownerOf(slot: string): string | undefined
   /** Which market thread serves a market. */
   slotOf(marketId: MarketId): string

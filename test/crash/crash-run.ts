@@ -1,10 +1,10 @@
 /**
- * Kills the exchange with SIGKILL again and again under a seeded flow of orders, and counts the effects. After each
- * restart every answered command is there, none is duplicated, the open orders of the markets equal those of the log,
- * and the database agrees with the markets. If nothing was in flight at the kill, the whole state of the markets, every
- * queue of every book, is unchanged. Every few kills it starts with a new data folder. In every second folder snapshots
- * and truncation run all the time; there the log is not complete, so the database is compared only with the answers and
- * the markets.
+ * Kills the exchange with SIGKILL again and again under a seeded flow of orders, and counts the effects.
+ * After each restart every answered command must be present and none duplicated. The open orders of the
+ * markets must equal those of the log, and the database must agree with the markets. If nothing was in flight
+ * at the kill, the whole state of the markets, every queue of every book, must be unchanged. Every few kills
+ * it starts with a new data folder. In every second folder snapshots and truncation run all the time. There
+ * the log is not complete, so the database is compared only with the answers and the markets.
  */
 
 import assert from 'node:assert/strict'
@@ -35,9 +35,9 @@ export type CrashFigures = {
   answered: number
   lost: number
   duplicated: number
-  /** Kills before the exchange was ready again. */
+  /** Number of kills before the exchange was ready again. */
   killedWhileStarting: number
-  /** Restarts after which the state was compared with that before the kill, and was the same. */
+  /** Number of restarts after which the state was compared with the state before the kill, and was the same. */
   sameStates: number
 }
 
@@ -165,8 +165,8 @@ async function stateHash(child: Child): Promise<string> {
 }
 
 /**
- * Sends commands, `IN_FLIGHT` at a time, and kills the exchange after this many milliseconds. To settle, it sends no
- * more after that time and waits for all answers.
+ * Sends commands for `lifeMs` milliseconds, with `IN_FLIGHT` commands in flight at a time. With `settle`, it
+ * then waits for all answers without sending more.
  */
 async function load(
   child: Child,
@@ -310,7 +310,7 @@ type Child = {
   send(message: object): void
   /** Waits for the next message with this field; fails if the process ends first. */
   next(field: keyof Said): Promise<Said>
-  /** SIGKILL, and waits until it is gone. */
+  /** Kills the process with SIGKILL, and waits until it has ended. */
   kill(): Promise<void>
 }
 

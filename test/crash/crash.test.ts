@@ -4,8 +4,8 @@ import { WHOLE } from '../support/sample.ts'
 import { crashRun, type KillKind } from './crash-run.ts'
 
 /**
- * Makes one kill of each kind, in a folder with or without truncation, at random; with `npm run test:whole` in both.
- * `npm run crash` draws kinds and instants.
+ * Makes one kill of each kind in one folder, which is truncated or not at random. With `npm run test:whole`,
+ * makes them in a folder of each type. `npm run crash` draws kinds and instants.
  */
 const KINDS: readonly KillKind[] = ['loaded', 'settled', 'starting']
 const FOLDERS = WHOLE ? 2 : 1

@@ -1,4 +1,4 @@
-/** `npm run crash -- http --kills 30 --seed 7`: kills an exchange this often, and prints figures. */
+/** `npm run crash -- http --kills 30 --seed 7`: kills an exchange `--kills` times, and prints figures. */
 
 import { parseArgs } from 'node:util'
 import { crashOverHttp } from './http-crash.ts'

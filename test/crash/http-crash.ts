@@ -1,7 +1,7 @@
 /**
- * Kills a whole exchange under load over HTTP, again and again, and checks its answers: every accepted order is there
- * and gets its first answer again, every unanswered order is placed exactly once when it is sent again, and no share is
- * created or lost.
+ * Kills a whole exchange under load over HTTP, again and again, and checks its answers. Every accepted order
+ * must exist, and submitting it again must return the first answer. Every unanswered order must be placed
+ * exactly once when it is sent again. No share may be created or lost.
  */
 
 import assert from 'node:assert/strict'
@@ -26,7 +26,7 @@ import { DEVNET, signedOrder, type TestTrader, traderNumbered } from '../support
 export type CrashReport = {
   kills: number
   accepted: number
-  /** Orders without an answer: the process died, or answered that the outcome is unknown. */
+  /** Number of orders without an answer: the process died, or answered that the outcome is unknown. */
   unanswered: number
   /** Number of unanswered orders that turned out to be in the book when they were sent again. */
   unansweredButIn: number

@@ -1,4 +1,7 @@
-/** `npm run crash -- relayer --kills 50 --seed 7`: kills an exchange this often while it relays operations. */
+/**
+ * `npm run crash -- relayer --kills 50 --seed 7`: kills an exchange `--kills` times while it relays
+ * operations.
+ */
 
 import { parseArgs } from 'node:util'
 import { closeFragile, crashRelayer, openFragile, randomPoints } from './relayer-crash.ts'

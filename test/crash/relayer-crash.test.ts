@@ -32,7 +32,7 @@ test('the relayer executes each operation once despite kills and faults of the c
     return { owner, request: await owner.client.relayer.sign.ctfApproval() }
   }
 
-  /** Returns the first answer of any kind. */
+  /** Returns a client of the owner that does not retry, so that it returns the first answer or error. */
   const impatient = (owner: Person) => relayed.again(owner, { retries: 0 })
 
   await t.test(

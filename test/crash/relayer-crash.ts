@@ -1,8 +1,8 @@
 /**
- * Kills the exchange at chosen moments of a relayed operation, restarts it, and sends the same request until it is
- * answered. In every case the chain has executed the operation once: the owner's nonce at the contract is one, and
- * there is one event. The exchange is killed either once per operation, or once while many operations wait, each at
- * another of these moments.
+ * Kills the exchange at chosen moments of a relayed operation, restarts it, and sends the same request until
+ * it is answered. In every case the chain must have executed the operation once: the owner's nonce at the
+ * contract is one, and there is one event. The exchange is killed once per operation, or once while many
+ * operations wait at different moments.
  */
 
 import assert from 'node:assert/strict'
@@ -43,7 +43,7 @@ export type RelayCrashReport = {
   readonly kills: number
   /** Number of operations that had reached the chain when the exchange died. */
   readonly reached: number
-  /** Transactions of the relayer on the chain, including failed ones. */
+  /** Number of the relayer's transactions on the chain, including failed ones. */
   readonly transactions: number
   readonly operations: number
 }

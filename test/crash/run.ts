@@ -1,9 +1,9 @@
 /**
- * `npm run crash -- exchange --kills 1000 [--seed 1]`: kills the exchange this many times and prints the answered, lost
- * and duplicated orders. Exits with 1 if any was lost or duplicated.
+ * `npm run crash -- exchange --kills 1000 [--seed 1]`: kills the exchange `--kills` times and prints the
+ * answered, lost and duplicated orders. Exits with 1 if any was lost or duplicated.
  *
- * `npm run crash -- resolution`: a market's whole life to its resolution, in which the exchange is
- * killed after every step.
+ * `npm run crash -- resolution`: takes a market from its creation to its resolution, and kills the exchange
+ * after every step.
  */
 
 import { parseArgs } from 'node:util'

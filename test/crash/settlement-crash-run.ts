@@ -1,6 +1,6 @@
 /**
- * `npm run crash -- settlement --kills 200 --seed 7`: kills an exchange this often while it settles, and prints
- * figures.
+ * `npm run crash -- settlement --kills 200 --seed 7`: kills an exchange `--kills` times while it settles, and
+ * prints figures.
  */
 
 import { parseArgs } from 'node:util'

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { crashSettlement, killsByStage } from './settlement-crash.ts'
 
-// Kills the exchange while a transaction is under way, and before or after that, at random points. `npm run crash --
-// settlement` uses all points; test/services/settlement covers them within one process.
+// Kills the exchange at two random points: one while a transaction is being sent, and one before or after
+// that. `npm run crash -- settlement` uses all points; test/services/settlement covers them within one
+// process.
 test('an exchange that is killed while it settles trades settles every trade once', async (t) => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
   t.diagnostic(`TEST_SEED=${seed}`)

@@ -37,7 +37,7 @@ import { TEST_FLAGS } from '../support/test-flags.ts'
 /** Moment of a kill: at this request to the chain, or (`after`) at the first request after it. */
 export type KillPoint = { readonly method: string; readonly after: boolean }
 
-/** By how far a settlement has come. */
+/** Kill points by the stage of a settlement: before signing, while the transaction is sent, and after that. */
 const STAGES: readonly (readonly KillPoint[])[] = [
   // Nothing is signed yet. Fees are requested just before signing.
   [
@@ -73,11 +73,11 @@ export function randomKills(kills: number, seed: number): (KillPoint | undefined
 
 export type CrashReport = {
   kills: number
-  /** Kills that happened at their point; kills without a point count, too. */
+  /** Number of kills at their kill point, or at a random time if they have no point. */
   inTime: number
-  /** Kills while a transaction was signed and not yet final. */
+  /** Number of kills while a transaction was signed and not yet final. */
   underWay: number
-  /** Trades that the markets reported before they were killed. */
+  /** Number of trades that the markets reported before the exchange was killed. */
   answered: number
   trades: number
   confirmed: number
@@ -209,7 +209,10 @@ async function startChild({ chain, proxy, dataDir, marketId }: Scene): Promise<C
   return started
 }
 
-/** Trades until the instant has come. */
+/**
+ * Places matching orders until the exchange is killed: at the kill point, or at a random time if `point` is
+ * undefined.
+ */
 async function killWhileTrading(scene: Scene, point: KillPoint | undefined): Promise<void> {
   const { proxy, random, report } = scene
   const child = await startChild(scene)

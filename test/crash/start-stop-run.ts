@@ -1,4 +1,7 @@
-/** `npm run crash -- start --times 200 --seed 7`: stops a starting exchange this often, and prints figures. */
+/**
+ * `npm run crash -- start --times 200 --seed 7`: stops a starting exchange `--times` times, and prints
+ * figures.
+ */
 
 import { parseArgs } from 'node:util'
 import { stopAtRandomInstants } from './start-stop.ts'

@@ -25,7 +25,7 @@ export type StopReport = {
   beforeItBegan: number
   whileStarting: number
   whenOpen: number
-  /** Accepted orders, all of which a later start has found. */
+  /** Number of accepted orders. A later start has found all of them. */
   orders: number
 }
 
@@ -82,7 +82,7 @@ type Started = {
   readonly dataDir: string
   readonly port: number
   readonly exited: Promise<string>
-  /** Empty while it has not opened. */
+  /** Empty until the exchange is open. */
   readonly url: () => string
   readonly output: () => string
 }

@@ -1,4 +1,7 @@
-/** No two checkpoints of a public log contradict each other, whenever the exchange dies or another takes over. */
+/**
+ * Tests that no two checkpoints of a public log contradict each other, even if the exchange is killed or
+ * another node takes over.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

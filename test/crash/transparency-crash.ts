@@ -1,9 +1,9 @@
 /**
- * Kills an exchange with a public log under orders, again and again, while a witness asks for checkpoints all the time.
- * Half of the kills follow at once on a new checkpoint. No checkpoint may contradict an earlier one. In the end the
- * whole log is verified and replayed, every signed checkpoint is one of its prefixes, and every accepted order is in
- * it. `crashUnderWitness` starts a process after each kill; in `crashTakeovers` a second node runs already and takes
- * over.
+ * Kills an exchange with a public log again and again while it accepts orders and a witness repeatedly
+ * requests checkpoints. Half of the kills happen right after a new checkpoint. No checkpoint may contradict
+ * an earlier one. In the end the whole log is verified and replayed. Every signed checkpoint must be one of
+ * its prefixes, and every accepted order must be in it. `crashUnderWitness` starts a process after each kill;
+ * in `crashTakeovers` a second node is already running and takes over.
  */
 
 import assert from 'node:assert/strict'
@@ -151,7 +151,7 @@ export async function crashTakeovers(options: {
       report.cosigned = witness.cosigned()
       report.signed = seen.count()
       options.onRound?.(report)
-      // It takes over in the next round.
+      // The restarted node takes over in the next round.
       if (round < options.kills - 1) await victim.start()
     }
     report.entries = await verifyAll({ door, witness, seen }, accepted)
@@ -200,7 +200,7 @@ function newWitness(): Witness & { cosigned(): number } {
   }
 }
 
-/** Has every log of the exchange cosigned once; throws if the witness refuses a checkpoint. */
+/** Asks the witness to cosign every log of the exchange once; throws if the witness refuses a checkpoint. */
 async function feed(exchange: Exchange, witness: Witness): Promise<void> {
   for (const log of await namedLogs(exchange.url, undefined)) {
     ;(witness.logs as Map<string, unknown>).set(log.origin, [log.key])

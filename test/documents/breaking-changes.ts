@@ -285,7 +285,10 @@ function entriesOf(value: unknown): [string, Json][] {
   return Object.entries(objectOf(value)).map(([name, one]) => [name, objectOf(one)])
 }
 
-/** Below these, keys are chosen names. */
+/**
+ * Keys of objects whose own keys are free names, such as field names. These names are kept, even
+ * `description`.
+ */
 const NAMED = new Set(['properties', 'schemas', 'messages', 'paths', 'responses', 'content'])
 const WORDS = new Set(['description', 'summary', 'examples', 'example', 'title'])
 

@@ -17,7 +17,7 @@ export const USUAL: Environment = { SIBYL_REQUEST_DEADLINE_MS: '10000' }
 
 export const documentPath = (name: string): string => join(ROOT, 'docs', name)
 
-/** By an exchange of their own. */
+/** Starts an exchange with the usual settings and returns the documents that it serves. */
 export async function servedDocuments(): Promise<Documents> {
   const exchange = await openExchange({ environment: USUAL })
   try {
@@ -27,7 +27,7 @@ export async function servedDocuments(): Promise<Documents> {
   }
 }
 
-/** By an exchange with these settings: `USUAL`. */
+/** Returns the documents that an exchange serves. It must run with the settings `USUAL`. */
 export async function documentsOf({ url }: { readonly url: string }): Promise<Documents> {
   const read = async (name: string): Promise<Document> =>
     (await (await fetch(`${url}/${name}`)).json()) as Document
@@ -37,7 +37,7 @@ export async function documentsOf({ url }: { readonly url: string }): Promise<Do
   }
 }
 
-/** As it stands in the repository. */
+/** Returns the document in the form in which the repository has it. */
 export function writtenDocument(document: Document): string {
   return `${JSON.stringify(document, null, 1)}\n`
 }

@@ -1,4 +1,4 @@
-/** The examples of the OpenAPI document, each against its schema. */
+/** Checks the examples of the OpenAPI document, each against its schema. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -7,7 +7,7 @@ import { Errors } from 'typebox/value'
 
 type Json = Record<string, unknown>
 type Content = Record<string, { schema: Json; examples?: Record<string, { value: Json }> }>
-/** The status of the answer, or `body`. */
+/** A body's content and its place: the status of the response, or `body` for the request. */
 type Placed = readonly [where: string, content: Content | undefined]
 type Operation = {
   requestBody?: { content: Content }

@@ -24,7 +24,7 @@ const EXCEPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'operation-2xx-response': { openStream: 'a WebSocket is answered 101, and never 2xx' },
 }
 
-/** How the name of an operation begins. */
+/** First words that the name of an operation may have. */
 const VERBS = [
   ...['get', 'list', 'place', 'validate', 'cancel', 'register', 'revoke', 'sync', 'relay'],
   ...['stream', 'open', 'set'],

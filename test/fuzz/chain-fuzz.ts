@@ -265,7 +265,8 @@ class Flow {
     if (garbles && how === 0) data = data.slice(0, 2 + 2 * random.int(0, 40)) as Hex
     if (garbles && how === 1) data = random.hex(random.int(0, 200)) as Hex
     if (garbles && how === 2) topics.splice(random.int(1, topics.length), 1)
-    // An intact event that locks collateral in a market counts, even if it is hostile.
+    // An intact event that locks collateral in a market changes the expected sum, even if the event is
+    // hostile.
     const told = { address, topics, data }
     const isWhole = data === whole && topics.length === indexed
     const effects = isWhole ? this.lockedBy(event.name, address, event, values) : []
@@ -531,7 +532,7 @@ function locks(id: MarketId, by: bigint): Effect {
   }
 }
 
-/** A log as its contract writes it. */
+/** Returns a log of an event as its contract emits it. */
 function logOf(abi: Abi, address: Address, name: string, args: Record<string, unknown>): BareLog {
   const event = abi.find((item): item is AbiEvent => item.type === 'event' && item.name === name)
   assert(event !== undefined, name)

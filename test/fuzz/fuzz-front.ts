@@ -23,7 +23,7 @@ const FAILURES_SHOWN_MAX = 10
 
 type Input = {
   readonly pieces: readonly Buffer[]
-  /** Answers after which nothing more is expected. */
+  /** Number of answers to wait for. */
   readonly answers: number
   readonly isHead?: boolean
 }

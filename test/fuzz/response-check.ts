@@ -75,7 +75,8 @@ function contentFaults(
   body: string,
 ): string[] {
   const faults: string[] = []
-  // A request that cannot be parsed as HTTP is answered by the library itself, unknown versions by 505.
+  // The library itself answers requests that cannot be parsed as HTTP. It answers unknown HTTP versions with
+  // 505.
   if (status >= 500 && status !== 503 && (ours || status !== 505)) faults.push(`status ${status}`)
   if (!ours) return faults
   if (headers.get('x-content-type-options') !== 'nosniff') faults.push('no nosniff')

@@ -1,6 +1,6 @@
 /**
- * Every fault of a client, over real sockets. Each gets its status, code and field, and a well-behaved client is
- * answered in the meantime.
+ * Tests every error that a client can make, over real sockets. Each gets its status, code and field, and a
+ * well-behaved client is answered in the meantime.
  */
 
 import assert from 'node:assert/strict'

@@ -18,7 +18,7 @@ export type TestFront = {
   readonly lines: LogLine[]
   /** Functions to run at the end of the test, before the front closes. */
   readonly beforeClose: (() => Promise<void>)[]
-  /** Promise that the `/slow` route waits for. */
+  /** Resolves the promise that the `/slow` route waits for. */
   readonly finishSlow: () => void
   /** Resolves when a request has reached `/slow`. */
   readonly slowReached: Promise<void>

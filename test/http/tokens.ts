@@ -30,7 +30,7 @@ export function makeKey(fields: Partial<ApiKey> = {}): TestKey {
   }
 }
 
-/** The private half as registration answers it. */
+/** Returns the private key of a seed, given in the hex form that the registration of an API key returns. */
 export function privateKeyOf(seedHex: string): KeyObject {
   const head = Buffer.from('302e020100300506032b657004220420', 'hex')
   const der = Buffer.concat([head, Buffer.from(seedHex, 'hex')])

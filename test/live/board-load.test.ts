@@ -1,8 +1,8 @@
 /**
- * A front that stalls at random, behind real channels. The market thread's end emits the events of real markets, and
- * the test delivers its batches at any time. Whatever is lost, the market thread's end never queues more than allowed,
- * the board ends in the state of the markets, every loss is reported, and an answer never arrives before its events.
- * Partitions become idle and active meanwhile, and the same holds.
+ * Tests a front that stalls at random, behind real channels. The sending end of the channel emits the events
+ * of real markets, and the test delivers its batches at any time. Whatever is lost, the sending end never
+ * queues more than allowed, and every loss is reported. The board ends in the state of the markets, and an
+ * answer never arrives before its events. All this also holds while partitions become idle and active.
  */
 
 import assert from 'node:assert/strict'

@@ -106,7 +106,7 @@ test('the number of simultaneous queries to accounts is limited, and queries bey
   )
 })
 
-/** Makes contract accounts whose queries are limited, at a time that stands still. */
+/** Makes contract accounts whose queries are limited, with a clock that does not move. */
 function limited() {
   const settings = {
     ...{ ipPerSecond: 1, ipBurst: 1, siteTimes: 1, keyPerSecond: 1, keyBurst: 1, readCost: 1 },

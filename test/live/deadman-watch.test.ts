@@ -11,7 +11,7 @@ function given(stored: DeadmanSwitch[]) {
     isAway: false,
     isRefusing: false,
     cancelled: [] as string[],
-    /** Number of switches of each clear. */
+    /** Number of switches that each `clear` call received. */
     clears: [] as number[],
     /** Called before each cancel. */
     before: async (_address: string) => {},

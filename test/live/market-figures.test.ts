@@ -1,4 +1,7 @@
-/** Trading figures in lists: read from the database up to some trade, and then updated by the board. */
+/**
+ * Tests the trading figures in market lists: a front reads them from the database, and the board then adds
+ * later trades.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -97,7 +100,8 @@ test('a front computes a market’s figures without a database read if it has fo
     ...{ lastPrices: [400_000, 700_000], lastOutcome: 1, priceChanges24h: [0, 0] },
     ...{ volume24h: 1_100_000n, trades24h: 2, totalVolume: 1_100_000n },
   })
-  // A day and a minute later, that last price is the price of 24 hours ago, and its volume has left the 24 hours.
+  // A day and a minute later, the last price before the new trade is the price of 24 hours ago. The older
+  // trades no longer count in the 24-hour volume.
   clock.advance(DAY_MS + 60_000)
   market.at(DAY_MS / 1_000 + 60)
   trade(0.42)
@@ -156,7 +160,7 @@ test('a front reads a market’s figures again until the database contains the l
   for (let count = 0; count <= TRADES_LISTED_MAX; count++) trade(0.5)
   await now()
   assert.equal(asked.length, 4)
-  // A trade of before the restart failed.
+  // The database now has all trades. After one of them fails, the front reads the figures again.
   database.says = [stored({ lastSeqs: [1_000_000, 0] })]
   clock.advance(1_000)
   await now()

@@ -11,7 +11,10 @@ const OPTIONS = { inFlightMax: 100, batchMax: 10, deadlineMs: 60_000 }
 const PATIENCE = { waitingMax: 2, deadlineMs: 60_000 }
 const MOVED = { unanswered: 'moved' }
 
-/** Makes a location of the thread: the end of its link for the reference, and the received messages. */
+/**
+ * Makes a place where the thread can run. Returns both ends of the link to it, and the messages that the
+ * thread received there.
+ */
 function place(t: TestContext, answer: (value: number) => unknown) {
   const { port1, port2 } = new MessageChannel()
   const received: number[] = []

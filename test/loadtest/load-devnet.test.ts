@@ -64,7 +64,7 @@ test('a load test of an exchange that has a chain passes', async (t) => {
     return ((await answer.json()) as { count: number }).count
   }
 
-  // It gets its markets from the chain.
+  // The exchange reads its markets from the chain after it has opened.
   await eventually(async () => assert((await count('markets')) >= 3))
 
   await t.test(

@@ -30,7 +30,7 @@ export async function startLyingProxy(upstream: string, lie: Lie) {
       return
     }
     const passed = request(
-      // Changed answers have to be plain text.
+      // The proxy changes answers as text, so it requests them without compression.
       {
         hostname,
         port,

@@ -11,7 +11,7 @@ import { closedOrder, contentOf, flowOf, marketNamed, type Noted, notes } from '
 
 export type OpenOptions = Pick<SqliteLogOptions, 'closedOrdersMax'>
 
-/** A place of one test in which logs can be opened, one at a time. */
+/** Storage of one test, in which logs can be opened one at a time. */
 export type LogPlace = {
   open(options?: OpenOptions): Promise<EventLog<Noted>>
   dispose(): Promise<void>
@@ -142,7 +142,8 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
   test('the log finds a closed order only by its whole hash, also after the log is opened again', async () => {
     let log = await open()
     const orders = range(1, 300).map(() => closedOrder(random, market))
-    // This hash has the first half of another one, so the index finds it, and the row must decide.
+    // This hash shares its first half with a stored hash, so the index finds a row. Only the whole hash in
+    // the row shows the difference.
     const twin = `${orders[5]!.orderHash.slice(0, 34)}${'0'.repeat(32)}` as OrderHash
     await log.append(0, { events: [note(1)], nowMs: NOW, closed: orders.slice(0, 200) })
     await log.append(0, { events: [note(2)], nowMs: NOW, closed: orders.slice(200) })

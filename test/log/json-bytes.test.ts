@@ -1,4 +1,4 @@
-/** The writer of JSON bytes beside `JSON.stringify`. */
+/** Compares the bytes of our JSON writer with the output of `JSON.stringify`. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

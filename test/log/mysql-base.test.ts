@@ -96,7 +96,7 @@ function tests(databases: TestDatabases): void {
     const writer = log.beginSnapshot(0, market, offset, offset)
     writer.writeChunk(Buffer.from(`state at ${offset}`))
     await writer.commit()
-    // The one before goes a little later.
+    // The previous snapshot is deleted a little later.
     const { snapshots } = partitionPaths(dataDir, 0)
     await eventually(() => assert.equal(readdirSync(snapshots).length, 1))
   }

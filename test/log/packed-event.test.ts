@@ -107,7 +107,7 @@ test('events of several markets in one row are read back, each with its market',
   })
 })
 
-/** The same event of another market. */
+/** Returns the same event for another market. */
 function inMarket(event: MarketEvent, marketId: MarketId): MarketEvent {
   if (event.type === 'OrdersMatched') {
     return { ...event, marketId, taker: { ...event.taker, marketId } }

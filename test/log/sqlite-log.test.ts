@@ -332,7 +332,7 @@ test('a damaged snapshot that the log does not need does not prevent opening', a
   const { snapshots } = partitionPaths(dataDir, 0)
   writeFileSync(join(snapshots, `${market}-9`), 'damaged')
   writeFileSync(join(snapshots, `${other}-9`), '')
-  // A folder, which cannot be removed.
+  // Folders with the names of snapshot files cannot be removed like files.
   mkdirSync(join(snapshots, `${market}-8`))
   mkdirSync(join(snapshots, `${market}-8.1.new`))
   assert.equal(open().snapshots(0)[0]?.atOffset, 12)
@@ -362,7 +362,8 @@ test('retiring a market removes everything of the market from the log', async ()
   assert.equal(log.sweep(0, 4), 4)
   await close(log)
   assert.deepEqual(readdirSync(snapshots), [])
-  // If the snapshot could not be removed, it does not count as one of an unknown market.
+  // A leftover snapshot of a retired market is deleted, and does not count as a snapshot of an unknown
+  // market.
   writeFileSync(path, bytes)
   log = open()
   assert.deepEqual(log.snapshots(0), [])
@@ -370,7 +371,7 @@ test('retiring a market removes everything of the market from the log', async ()
   assert.equal(log.sweep(0, 100), 5)
   assert.equal(log.sweep(0, 100), 0)
   assert.deepEqual(log.tradeStatuses(0, [trades[8]!.tradeId]), [undefined])
-  // The snapshot that could not be removed does not count as one of a later market with the same id either.
+  // The leftover snapshot is also not used for a later market with the same id.
   await appendNotes(log, 1, 1)
   await close(log)
   writeFileSync(path, bytes)

@@ -154,7 +154,7 @@ await onBothDatabases('a backup restores an exchange', ({ fresh, dialect }) => {
     }
     assert.match((await made).stdout, /is complete: \d+ files/)
 
-    // In a database server, the log continues.
+    // On a database server, the restored log is in a database of that server.
     const there = {
       ...placesOf(join(newFolder(), 'data'), await fresh()),
       logUrl: dialect === 'mysql' ? await fresh() : '',

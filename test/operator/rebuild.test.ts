@@ -147,7 +147,7 @@ await onBothDatabases('a rebuild with missing files is refused', ({ fresh, diale
     await assert.rejects(into(lost), says('LOG_ARCHIVE_DAMAGED', /partition 1: .*\.events/))
     writeFileSync(middle, whole.subarray(0, whole.length - 3))
     await assert.rejects(into(lost), says('LOG_ARCHIVE_DAMAGED', /its end of/))
-    // A segment of another partition does not belong here.
+    // A segment of another partition is reported as damage.
     writeFileSync(middle, readFileSync(segments(dataDir, log.id, 0)[1]!))
     await assert.rejects(into(lost), says('LOG_ARCHIVE_DAMAGED', /its end of/))
     writeFileSync(middle, whole)

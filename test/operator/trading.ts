@@ -138,7 +138,7 @@ export async function projectAll(host: Host, database: Database): Promise<void> 
   for (const marketId of marketIds) while (await endOrders(database, marketId)) {}
 }
 
-/** Has snapshots taken and the log truncated, until each partition begins after this offset. */
+/** Takes snapshots and truncates the log until each partition begins after this offset. */
 export async function cut(host: Host, behind = 1): Promise<void> {
   await eventually(async () => {
     host.tidy()

@@ -409,7 +409,7 @@ test('an optional thread that fails to start does not prevent other threads from
   const { supervisor, start } = supervisorOf([optional, asker])
   await start()
   assert(supervisor.health().asker?.ready)
-  // It comes later, and is linked then.
+  // After three failed starts the echo thread starts, and is linked to the asker.
   await eventually(async () => assert((await countsOf(supervisor)).answered > 100))
   assert.equal(supervisor.health().echo?.deaths, 3)
   assert.equal(await supervisor.stop(), true)

@@ -312,7 +312,8 @@ test('traders can register, use and revoke API keys on an exchange with two fron
       await made.orders.cancelAll()
       return made
     }
-    // On a busy machine a key of 2 s may expire before its first use; then the test takes one of 30 s.
+    // On a busy machine, a key that is valid for 2 s may expire before its first use. In that case the test
+    // registers a key that is valid for 30 s.
     const client = await keyFor(2).catch(() => keyFor(30))
     await eventually(() =>
       assert.rejects(client.orders.cancelAll(), {

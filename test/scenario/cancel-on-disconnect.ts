@@ -47,7 +47,7 @@ async function traderOn(t: TestContext, exchange: Exchange, trader: Trader) {
   return { client, sign, openStream, open }
 }
 
-/** They go with it, and others stay. */
+/** Checks that the end of a session cancels the orders of the session, and no other orders. */
 export async function endSession(t: TestContext, exchange: Exchange): Promise<void> {
   const { sign, openStream, open } = await traderOn(t, exchange, bob)
   const stream = openStream()
@@ -60,7 +60,10 @@ export async function endSession(t: TestContext, exchange: Exchange): Promise<vo
   await eventually(async () => assert.deepEqual(await open(), [stays.orderHash]))
 }
 
-/** An order stays open although another trader's session submits it again and ends. */
+/**
+ * Checks that another trader's session cannot submit an order again, and that the order stays open when that
+ * session ends.
+ */
 export async function holdAnothersOrder(t: TestContext, exchange: Exchange): Promise<void> {
   const owner = await traderOn(t, exchange, ann)
   const thief = await traderOn(t, exchange, bob)
@@ -95,8 +98,8 @@ export async function openSession(t: TestContext, exchange: Exchange) {
   const { orderHash: plain } = await client().orders.submit(await sign('0.13'))
   const stays = [before.orderHash, freed.orderHash, plain].toSorted()
   assert.equal((await open()).length, stays.length + signed.length + 1)
-  // The market logs the release of an order from its session after that answer, but before its next one. So the test
-  // places one more order.
+  // The market may log an order's release from its session after it answers the release, but logs it before
+  // its next answer. So the test places one more order.
   await client()
     .orders.submit(await sign('0.14'))
     .then(({ orderHash }) => stays.push(orderHash))

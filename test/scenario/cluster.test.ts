@@ -156,7 +156,7 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
       if (standing.pid === 0) await standing.start()
       await eventually(() => assert.match(standing.output(), /the node is in the cluster/))
       await eventually(() => assert.match(serving.output(), /this node serves market-0/))
-      // In good order nothing is refused.
+      // During a planned stop no order may be refused.
       const flow = startFlow([ann, bob], marketId, {
         refusals: way === 'stopped' ? 'told' : 'healed',
       })
@@ -212,8 +212,8 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
     const reserved = await reservedOf(ann)
     assert(reserved.length > 0)
     const successor = await cluster.node('rest-b', 'store,chain,prices', {
-      // Before it grants reservations, the new accounts node waits for twice this time: orders with earlier ones may be
-      // on their way.
+      // Before it grants reservations, the new accounts node waits for twice this deadline, because orders
+      // with reservations from the killed node may still be in transit.
       SIBYL_REQUEST_DEADLINE_MS: '1000',
     })
     await rest.kill()

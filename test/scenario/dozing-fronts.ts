@@ -39,7 +39,7 @@ export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void>
     for (let count = 0; count < BURST; count++) await place()
   }
 
-  // No client was here for long.
+  // No client of the idle front needs a market, so the front follows no partition after a while.
   await eventually(async () => assert.equal(await followedAt(idle), 0))
   const before = { busy: toldTo.busy(), idle: toldTo.idle() }
   const first = await place()
@@ -119,7 +119,7 @@ async function countEvents(
   return counts
 }
 
-/** How many partitions a front follows. */
+/** Returns the number of partitions that a front follows. */
 async function followedAt(url: string): Promise<number> {
   const metrics = await (await fetch(`${url}/metrics`)).text()
   const [, count] = /^sibyl_front_partitions_followed\{[^}]*\} (\d+)$/m.exec(metrics) ?? []

@@ -136,7 +136,7 @@ test('the relayer refuses operations by which a trader could escape a matched tr
         assert.deepEqual(await refused(request), ['ORDERS_OPEN', 'value'])
       }
       assert.equal(await chain.read(collateral, 'nonces', [cem.address]), 0n)
-      // A permit that covers the order may replace its permit.
+      // A permit whose amount covers the order may replace the order's own permit.
       assert.equal((await relay(own)).status, 200)
       await eventually(async () =>
         assert.equal(await chain.read(collateral, 'nonces', [cem.address]), 1n),

@@ -159,7 +159,7 @@ test('every read is correct in each stage of a market', async (t) => {
         resolved: false,
       },
     ])
-    // Bob sold 10 YES that had cost 5 for 4, and 5 NO that had cost 2.5 for 3.5.
+    // Bob sold 10 YES for 4, which had cost 5, and 5 NO for 3.5, which had cost 2.5.
     await realised(bob, 0, [0])
     const { activity } = await get(`/users/${ann.address}/activity?chain_id=31337`)
     assert.deepEqual(
@@ -257,8 +257,8 @@ test('every read is correct in each stage of a market', async (t) => {
       }),
     )
     await says(`/users/${ann.address}/positions?chain_id=31337`, { positions: [], count: 0 })
-    // Ann redeemed 10 YES, which had cost 4, for 10, and NO, which had cost 3.5, for nothing. She has no position any
-    // more.
+    // Ann redeemed 10 YES for 10, which had cost 4. She redeemed NO for nothing, which had cost 3.5. She has
+    // no position any more.
     await realised(ann, 2.5, [])
     await realised(bob, 0, [0])
     await says(`/holders/${id}`, { topHolders: [holder(bob, 90, 95, 92.5)], totalHolders: 1 })

@@ -19,11 +19,14 @@ export type Following = {
   readonly whileGone: () => Promise<void>
   /** Called when the exchange runs again on the same port, to which the stream reconnects. */
   readonly whenBack: () => Promise<void>
-  /** When it was stopped in good order. */
+  /** Called after a planned stop of the exchange. */
   readonly whenStopped: () => Promise<void>
 }
 
-/** The stream is open until the test ends. */
+/**
+ * Opens a stream that follows a market's book until the test ends, and trades. Returns checks for a kill, a
+ * restart and a planned stop.
+ */
 export async function followBook(
   t: TestContext,
   exchange: Exchange,

@@ -29,7 +29,7 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   }
 }
 
-/** Runs the tests; returns a check for after a restart that the group is still protected. */
+/** Runs the tests. Returns a check to run after a restart: the group must still be protected. */
 export async function tryOrderLife(
   t: TestContext,
   exchange: Exchange,

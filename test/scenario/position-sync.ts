@@ -82,7 +82,7 @@ function syncWords({ chain, proxy, exchange, marketId: id }: SyncPlace) {
   }
 }
 
-/** Shares that Bob needs before the test. */
+/** Gives Bob the 100 shares of each outcome that the tests need. */
 export async function fundForSync({ chain, marketId }: Omit<SyncPlace, 'exchange' | 'proxy'>) {
   await chain.fund(chain.bob, { shares: BigInt(100 * UNIT), market: marketId })
 }

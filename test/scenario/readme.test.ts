@@ -28,7 +28,7 @@ type Block = { readonly name: string; readonly code: string }
 
 const DOCUMENTS = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)]
 
-/** The blocks of one language in all documents, each named by its document and its section. */
+/** Returns the blocks of one language in all documents, each named by its document and its section. */
 function blocksOf(language: 'js' | 'ts' | 'sh'): Block[] {
   return DOCUMENTS.filter((name) => name.endsWith('.md')).flatMap((document) => {
     const sections = readFileSync(join(ROOT, document), 'utf8').split(/^#+ /m)

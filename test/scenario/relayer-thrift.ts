@@ -23,7 +23,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
   const { chain, exchange, person, give } = relayed
   const { settlement, conditionalTokens, collateral } = chain
   const approve = (who: Person, approved: boolean, at: number) =>
-    // Another deadline makes it another request.
+    // A different deadline makes a different request.
     who.client.relayer.ctfApproval({ approved, ttlSeconds: 3_600 + at })
   const permit = (who: Person, value: bigint, at: number) =>
     who.client.relayer.stablecoinPermit({ value: Number(value), ttlSeconds: 3_600 + at })
@@ -99,7 +99,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     const orders = { ttlSeconds: 3_600, ...terms } as const
     await eventually(() => seller.client.orders.place({ ...orders, side: 'sell' } as never))
     await buyer.client.orders.place({ ...orders, side: 'buy' } as never)
-    // It stays matched, and costs 5.
+    // The trade stays matched, and costs the buyer 5 dollars.
     type Pending = { trades: { tradeId: string }[] }
     const tradeIds = await eventually(async () => {
       const answer = await fetch(`${exchange.url}/api/v1/pending-trades`)

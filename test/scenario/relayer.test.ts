@@ -64,7 +64,7 @@ test('the relayer submits transactions for traders without ether', async (t) => 
       const first = await bob.client.relayer.submit(usdc)
       await mined(first.tx_hash)
       assert.equal(await allowance(bob, settlement.address), 12_500_000n)
-      // The same request under its other name.
+      // The endpoint has two paths. The same request to the other path gets the same answer.
       assert.deepEqual(await bob.client.relayer.submit(some), first)
       const spender = conditionalTokens.address
       await mined((await bob.client.relayer.stablecoinPermit({ spender, value: 7 })).tx_hash)

@@ -47,8 +47,8 @@ export type Place = {
 }
 
 /**
- * Funds the bonds of all lives before an exchange runs. Later transactions with an exchange's key would take the nonce
- * that the exchange uses next.
+ * Funds the accounts that pay bonds in all tests, before an exchange runs. A later transaction with an
+ * exchange's key would take the nonce that the exchange uses next.
  */
 export async function fundBonds(chain: TestChain): Promise<void> {
   const { carol, relayer, collateral, oracle } = chain
@@ -57,7 +57,7 @@ export async function fundBonds(chain: TestChain): Promise<void> {
   await chain.chain.send(carol, collateral, 'approve', [oracle.address, MAX_UINT256])
 }
 
-/** Settings of an exchange for such lives. */
+/** Returns the environment of an exchange that resolves markets on this chain. */
 export function environmentOn(chain: TestChain): Environment {
   return { ...chain.environment, SIBYL_RELAYER_POLL_MS: '50', SIBYL_VERIFY_THREADS: '1' }
 }
@@ -66,10 +66,13 @@ type Life = {
   readonly chain: TestChain
   readonly exchange: Exchange
   readonly market: Market
-  /** Clients of the exchange in its current process. */
+  /**
+   * Creates a client with Ann's key for the current process of the exchange; `bob` does the same with Bob's
+   * key.
+   */
   ann(): Client
   bob(): Client
-  /** Waits until the endpoint returns exactly this. */
+  /** Waits until the resolution endpoint returns exactly `expected`. */
   stands(expected: Omit<ResolutionStatus, 'marketId'>): Promise<void>
   /** Returns the assertion at the oracle in the format of the endpoint. */
   assertion(
@@ -77,12 +80,12 @@ type Life = {
     yes: boolean,
     state?: { disputed?: boolean; settled?: boolean },
   ): Promise<NonNullable<ResolutionStatus['assertion']>>
-  /** Ann proposes this outcome of the market. */
+  /** Proposes this outcome of the market, as Ann. */
   propose(outcome: 'YES' | 'NO'): Promise<void>
   dispute(): Promise<void>
-  /** UMA's voters decide, by its mock. */
+  /** Decides the disputed assertion through the mock of UMA's voters. */
   arbitrate(truth: boolean): Promise<void>
-  /** Waits until the stream has named the winner; does nothing in a life with kills. */
+  /** Waits until the stream has named the winner; does nothing if the process is killed after some steps. */
   winnerTold(): Promise<void>
   /** Ends a step: waits for its events, or kills the process if the step is one of `killedAfter`. */
   after(step: Step, ...events: string[]): Promise<void>
@@ -139,7 +142,7 @@ async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> 
     async propose(outcome) {
       const intent = { market: { contractAddress: market.address }, outcome, ...TTL }
       await eventually(() => life.ann().resolution.propose(intent))
-      // The answer comes with the broadcast.
+      // The exchange answers when it has broadcast the transaction, before a block contains it.
       await eventually(async () => {
         const { id } = await chain.read(market, 'assertion', [])
         assert.notEqual(BigInt(id), 0n)
@@ -256,7 +259,7 @@ async function live(life: Life): Promise<void> {
   )
   await life.after('proposed', 'proposed')
 
-  // Disputed: no settlement by time any more.
+  // Disputed: the end of the window does not settle the assertion any more.
   await life.dispute()
   const disputed = await life.assertion(proposer, false, { disputed: true })
   await life.stands({ expired: true, resolved: false, assertion: disputed })
@@ -284,7 +287,7 @@ async function live(life: Life): Promise<void> {
   })
   await life.after('disputed again', 'disputed')
 
-  // A dispute without an answer: settling is refused with the reason.
+  // While the dispute is undecided, a request to settle is refused with the reason.
   await chain.warp(BigInt(WINDOW) + 3n * 86_400n)
   const settlement = { market: { contractAddress: market.address }, winningOutcome: 'YES', ...TTL }
   const settle = () => life.bob().resolution.settle(settlement as never)

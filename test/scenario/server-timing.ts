@@ -22,7 +22,10 @@ function stagesOf(response: Response): Map<string, number> {
   )
 }
 
-/** A write returns its stages on request, and the metrics have all of them. The exchange requires tokens. */
+/**
+ * Checks that a write returns its stages on request, and that the metrics have all stages. The exchange must
+ * require tokens.
+ */
 export async function reportStages({ url }: Exchange): Promise<void> {
   const trader = traderNumbered(31)
   const order = (market: MarketId) => signedOrder(market, {}, { trader })
@@ -69,7 +72,7 @@ export async function reportStages({ url }: Exchange): Promise<void> {
     STAGES.filter((s) => !/parse|verify/.test(s)),
   )
 
-  // A refusal returns the stages that it passed.
+  // A refused write returns the stages that it passed.
   const twice = await write(path, 'DELETE', undefined, true)
   assert.equal(twice.status, 409)
   assert(stagesOf(twice).has('match'))
@@ -85,7 +88,7 @@ export async function reportStages({ url }: Exchange): Promise<void> {
       const count = `^sibyl_write_stage_seconds_count\\{.*stage="${stage}".*\\} [1-9]`
       assert.match(metrics, new RegExp(count, 'm'))
     }
-    // Most of an order's processor time.
+    // Verification takes most of an order's processor time, so its metric must be above zero.
     const verified = /^sibyl_verify_cpu_seconds_total\{.*\} (\S+)/m.exec(metrics)?.[1]
     assert(Number(verified) > 0, `${verified} s`)
   })

@@ -1,6 +1,6 @@
 /**
- * Attacks on settlement by permits in the database of a killed exchange. A version without permit checks could have
- * stored them.
+ * Tests attacks on settlement by forged permits in the database of a killed exchange. A version without
+ * permit checks could have stored such permits.
  */
 
 import assert from 'node:assert/strict'

@@ -8,7 +8,7 @@ import { openSettled, type SettledExchange, type Way } from '../support/settled.
 type Listed = { trades: (Way & { reason: string; attempts: number })[]; count: number }
 type Settlement = { found: boolean; status: string; trades: string[]; blockNumber: number }
 
-/** Asks until there is an answer. */
+/** Repeats `ask` until it returns an answer, and returns this answer. */
 function answered<T>(ask: () => Promise<T | undefined>): Promise<T> {
   return eventually(async () => {
     const answer = await ask()

@@ -43,7 +43,7 @@ let coded: PrivateKeyAccount
 let ann: PrivateKeyAccount
 let bob: PrivateKeyAccount
 
-/** Returns a signer for an account whose key it does not have. */
+/** Returns a signer for an account without the account's own key: `signDigest` makes the signatures. */
 const signerFor = (address: string, signDigest: (digest: Hex) => Promise<Hex>): AccountSigner => ({
   address,
   signTypedData: (typed) => signDigest(hashTypedData(typed as unknown as TypedDataDefinition)),
@@ -60,7 +60,7 @@ async function appoint(until: bigint, limits = UNLIMITED): Promise<void> {
   await chain.chain.send(ann, chain.delegates, 'setDelegate', [bot.address, until, limits])
 }
 
-/** Bob sells a share to this client; waits until it is in the account `buyer` on the chain. */
+/** Sells a share of Bob to this client, and waits until the account `buyer` has the share on the chain. */
 async function buyFromBob(client: Client, buyer: Hex): Promise<void> {
   const before = await s.chain.shares(buyer, market.id, 0)
   await s.clientOf(11).orders.place({ ...terms(), side: 'sell' })
@@ -147,7 +147,7 @@ describe('a bot with a delegated key trades for the account that appointed it', 
   })
 
   it('a bot cannot exceed its open-order limit with simultaneous orders or after a restart', async () => {
-    // Each order is worth 1 dollar, and the limit is 3.
+    // Each order is worth 1 dollar, and the bot's open orders may be worth 3 dollars.
     const place = () => botClient().orders.place({ ...terms('5', '0.2'), side: 'buy' })
     const placed = await Promise.allSettled(Array.from({ length: 8 }, place))
     const accepted = placed.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))

@@ -55,7 +55,10 @@ function runToEnd(
   })
 }
 
-/** Returns the error of the start's database step. A start that fails there prints this text on one line. */
+/**
+ * Prepares the database as a start does, and returns the message of the error. A start that fails in this
+ * step prints the same message on one line.
+ */
 function databaseRefusal(environment: Record<string, string>): Promise<string> {
   const settings = loadSettings({ SIBYL_DEVNET: 'false', ...environment })
   const run = { signal: new AbortController().signal, log: { warn: () => {} } }
@@ -127,7 +130,7 @@ test('an exchange can be started and stopped repeatedly', async (t) => {
       const others: string[] = []
       let files = 0
       for (const name of readdirSync(exchange.dataDir, { recursive: true, encoding: 'utf8' })) {
-        // A file may be gone by now.
+        // The exchange may have removed the file after the folder was listed.
         const found = statSync(join(exchange.dataDir, name), { throwIfNoEntry: false })
         if (found === undefined) continue
         files++

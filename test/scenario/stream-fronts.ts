@@ -17,7 +17,7 @@ export const STREAM_LIMITS = {
   SIBYL_LIMITS: 'true',
 }
 
-/** Returns one connection to each front; the cursor of a front differs from the other's. */
+/** Returns one connection to each front. The fronts are distinguished by the beginning of their cursors. */
 async function oneAtEach(t: TestContext, url: string): Promise<[StreamClient, StreamClient]> {
   const byFront = new Map<string, StreamClient>()
   for (let attempt = 0; byFront.size < 2 && attempt < 50; attempt++) {
@@ -33,7 +33,10 @@ async function oneAtEach(t: TestContext, url: string): Promise<[StreamClient, St
   return [one, other]
 }
 
-/** Moves a stream to the other front, where it continues without a gap. No other stream may be open. */
+/**
+ * Tests that a stream which moves to the other front continues there without a gap. No other stream may be
+ * open.
+ */
 export async function changeFronts(
   t: TestContext,
   exchange: Exchange,
@@ -77,7 +80,7 @@ export async function changeFronts(
   const unknown = { ...book, outcome: 1, since: 0 }
   await other.ask(unknown, 'subscribed')
   assert.equal((await other.next('book.snapshot')).reset, true)
-  // A cursor belongs to its front.
+  // A cursor is valid only at the front that issued it, so the other front starts over with `reset`.
   await other.ask({ ...ORDERS, since: cursor }, 'subscribed')
   const orders = await other.next('orders.snapshot')
   assert.deepEqual([orders.reset, (orders.orders as unknown[]).length], [true, 4])

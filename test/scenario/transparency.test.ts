@@ -224,7 +224,8 @@ test('the log of a running exchange is public and verifiable', async (t) => {
         return (await response.json()) as { orderHash: string; receipt?: string }
       }
       assert.equal((await post({})).receipt, undefined)
-      // The front learns the log's name with the first such request, so the first answers have no receipt.
+      // The front learns the log's name after the first request with `accept-receipt`, so the first answers
+      // have no receipt.
       const { orderHash, receipt } = await eventually(async () => {
         const answer = await post({ 'accept-receipt': '1' })
         assert.ok(answer.receipt !== undefined)
@@ -444,7 +445,8 @@ test('the log of a running exchange is public and verifiable', async (t) => {
       // A time in the future returns the newest book.
       const ahead = await fetch(`${url}/api/v1/orderbook/${market.id}?at=99999999999`)
       assert.deepEqual([ahead.status, ((await ahead.json()) as Orderbook).seq], [200, newest])
-      // A single IP address cannot fill the queue of the thread: its further requests are refused at once.
+      // A single IP address cannot fill the queue of the thread that makes archive files: further requests of
+      // the address are refused at once.
       const many = await Promise.all(
         Array.from({ length: 12 }, async () => {
           const response = await fetch(`${path}/${day}`)

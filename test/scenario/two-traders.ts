@@ -183,7 +183,7 @@ export async function twoTraders(
     const paid = trades.reduce((sum, { price, size }) => sum + (price * size) / 1e6, 0)
     assert.deepEqual([shares, paid], [27_000_000, 15_050_000])
 
-    // The list of markets has the same figures, and so does the market itself.
+    // The list of markets and the market's own endpoint both have these figures.
     const line = {
       ...{ status: 'open', quick: false, bestAskPrice: 0 },
       ...{ bestBidPrices: [600_000, 290_000], bestAskPrices: [0, 300_000] },

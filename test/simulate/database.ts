@@ -123,7 +123,7 @@ type WayPorts = {
 
 const away = () => new Fault('STORE_AWAY', 'the database does not answer', { retryable: true })
 
-/** The connection of one process to the database. */
+/** Makes the connection of one process to the database. */
 export function wayToDatabase(ports: WayPorts) {
   const { scheduler, faults, life, tables } = ports
   const random: Random = randomFrom(Math.imul(ports.seed + 41, 0x297a2d39))
@@ -134,7 +134,7 @@ export function wayToDatabase(ports: WayPorts) {
     return new Promise((resolve) => void scheduler.after(us, resolve, life))
   }
 
-  /** Runs work at the server at one instant, between the request's way there and the answer's way back. */
+  /** Runs work on the server. The request and the answer each take some time on the way. */
   async function there<Result>(work: () => Promise<Result>): Promise<Result> {
     await wait()
     if (faults.strikes('sql-before')) throw away()

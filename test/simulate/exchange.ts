@@ -36,7 +36,7 @@ export type SimulatedWorld = {
   readonly between: (log: EventLog<MarketEvent>, scheduler: Scheduler) => EventLog<MarketEvent>
 }
 
-/** A peer of the market thread that is linked to its current owner. */
+/** A process that is linked to the current owner of the market thread. */
 export type Peer = {
   readonly name: string
   readonly life: Life
@@ -199,7 +199,7 @@ export class Exchange {
     })
   }
 
-  /** Returns a node without a process. If there is none, it ends a process. */
+  /** Ends the processes on a random node, and returns the node. */
   #freeNode(): Node {
     const node = this.#world.random.pick(this.#nodes)
     for (const each of this.#running) if (each.node === node) this.#end(each.life)
@@ -274,7 +274,7 @@ export class Exchange {
     if (owner === undefined || !owner.isStarted || this.#isHandingOver) return
     const { scheduler } = this.#world
     this.#isHandingOver = true
-    // A process that does not end in time is killed.
+    // A process that has not ended after 20 s is killed.
     scheduler.after(20_000_000, () => {
       this.#isHandingOver = false
       this.#end(owner.life)
@@ -284,7 +284,7 @@ export class Exchange {
     this.#end(owner.life)
   }
 
-  /** For the end of a run. */
+  /** Asserts, at the end of a run, that the owner serves. */
   assertServes(): void {
     const health = this.health()
     if (health !== '') throw new Violation('serves', `after healing: ${health}`)

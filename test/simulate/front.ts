@@ -183,7 +183,8 @@ export class Front implements Peer {
       throw new Violation('reserve-room', `${order.orderHash} waits behind requests for funds`)
     }
     if (!isFinal(refused)) return undefined
-    // An order that was accepted before gets the same answer again.
+    // The market may have accepted the order before. Then it returns the first answer again, although the
+    // reservation was refused.
     const { marketId, orderHash, outcome } = order
     const before = await this.#thread.ask('RecallOrder', { marketId, orderHash, outcome })
     this.#oracle.recalled(order, pending, before)

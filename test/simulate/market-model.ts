@@ -182,7 +182,10 @@ export class MarketModel {
     this.#check(!isCrossed, 'crossed', `bid ${bid?.price} meets ask ${ask?.price}`)
   }
 
-  /** Takes returned quantity from what the order’s failed trades may return; more than that is a violation. */
+  /**
+   * Subtracts returned quantity from the quantity that the order's failed trades may return. Reports a
+   * violation if too little is left.
+   */
   #spend(known: KnownOrder, quantity: number): void {
     const isAlive = known.ended === undefined || known.ended === 'filled'
     this.#check(isAlive, 'returned-to-ended', `${short(known.order.orderHash)} is ${known.ended}`)
@@ -265,7 +268,7 @@ export class MarketModel {
     known.endedUs = nowUs
   }
 
-  /** Matched quantity of an order that the chain has not decided. */
+  /** Returns the quantity of an order in trades that the chain has not decided. */
   #pendingOf(orderHash: OrderHash): number {
     let pending = 0
     for (const { size, status } of this.#tradesOf.get(orderHash) ?? []) {

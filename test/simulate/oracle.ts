@@ -27,9 +27,9 @@ const TRANSIENT = new Set(['OVERLOADED', 'OUTCOME_UNKNOWN', 'RATE_LIMITED'])
 type Attempts = {
   /** Number of requests that were not finally refused, and so may have placed the order. */
   possible: number
-  /** Answers that it was accepted as new. */
+  /** Number of answers that accepted the order as new. */
   accepted: number
-  /** Reasons for which it may be cancelled. */
+  /** True if a request, or an option of the order itself, may have the order cancelled. */
   cancellable: boolean
 }
 
@@ -42,7 +42,7 @@ export function isFinal(answer: unknown): boolean {
 
 export class Oracle {
   readonly markets = new Map<MarketId, MarketModel>()
-  /** In the order of their matches. */
+  /** All trades, in the order of their matches. */
   readonly #trades: KnownTrade[] = []
   readonly #scheduler: Scheduler
   readonly #selfTrade: 'allow' | 'cancel-resting'
@@ -322,7 +322,7 @@ export class Oracle {
     return [...this.markets.values()].flatMap(({ trades }) => [...trades.values()])
   }
 
-  /** The newest trades that the chain has not refused, at most this many. */
+  /** Returns the newest trades that have not failed, at most `count`. */
   newestTrades(count: number): KnownTrade[] {
     const found: KnownTrade[] = []
     for (let at = this.#trades.length - 1; at >= 0 && found.length < count; at--) {

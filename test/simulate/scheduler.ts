@@ -21,7 +21,7 @@ export function newLife(name: string): Life {
   return { name, alive: true, pausedUntilUs: 0, waiting: [] }
 }
 
-/** A broken promise of the exchange. */
+/** An invariant of the exchange is broken. */
 export class Violation extends Error {
   /** Name of the broken invariant. */
   readonly invariant: string

@@ -219,7 +219,7 @@ export class Services {
     })
   }
 
-  /** A thread that ends by itself is restarted, but a bug in it is a violation. */
+  /** Restarts a service whose thread ended with an error. If the error is a bug, the run fails with it. */
   #crashed(service: Service, life: Life, error: unknown): void {
     const { scheduler } = this.#world
     if (!life.alive) return

@@ -1,6 +1,6 @@
 /**
- * Checks that no promise of the simulated services breaks under faults, that a seed always gives the same run, and that
- * the simulator detects a broken log.
+ * Checks that no invariant of the simulated services breaks under faults, that a seed always gives the same
+ * run, and that the simulator detects a broken log.
  */
 
 import assert from 'node:assert/strict'

@@ -223,7 +223,7 @@ async function runWith(
       )
     },
     async compare() {
-      // The database follows within this time.
+      // The database catches up with the log within 5 s.
       await scheduler.run(scheduler.nowUs + 5e6)
       await allEnd(
         scheduler,

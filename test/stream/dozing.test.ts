@@ -1,4 +1,7 @@
-/** Streams of a front that does not follow the market yet: the market is loaded first, and then nothing is missing. */
+/**
+ * Subscriptions at a front that does not follow the market yet: the front loads the market first, and then
+ * sends every change.
+ */
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'

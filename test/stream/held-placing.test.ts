@@ -53,7 +53,7 @@ async function givenReserving(t: TestContext) {
   const reserved = Promise.withResolvers<void>()
   const thread = marketThread(() => stream.markets[0]!)
   let placed = 0
-  /** As a market thread takes them. */
+  /** Passes orders and cancels to the market of the test, as to a market thread. */
   const gateway: Pick<MarketGateway, 'place' | 'placeAll' | 'recall' | 'cancel' | 'standing'> = {
     async place(taken, { session }) {
       const message = { order: taken, ...(session === undefined ? {} : { session }) }

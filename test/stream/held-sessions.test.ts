@@ -6,7 +6,7 @@ import { makeHeldSessions } from '#stream/held-sessions.ts'
 import { eventually } from '../support/eventually.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 
-/** Sessions of a front with two market threads; the test controls the answers of the first. */
+/** Makes the sessions of a front with two market threads; the test controls the answers of the first thread. */
 function fixture() {
   const asked: string[] = []
   const clock = simulatedClock(0)

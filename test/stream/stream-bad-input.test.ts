@@ -255,7 +255,7 @@ test('if a client sends requests but does not read, the stream closes its connec
     poured += 2_000
     assert.equal(stream.hub.figures().lagging, 1)
   })
-  // So many requests that their answers exceed the buffers, however much the kernel takes.
+  // The answers to 9,000 requests exceed the socket buffers, even if the kernel enlarges them.
   for (let count = 0; count < 9_000; count++) slow.say({ op: 'ping' })
   for (let count = 0; count < 3; count++) await othersAreServed(stream)
   // Each turn of the event loop handles some of the requests.

@@ -17,7 +17,7 @@ const CONFLATED = { op: 'subscribe', channel: 'book', marketId: M, outcome: 0, m
 
 type Draw = { readonly cost: string; readonly weight: number }
 
-/** Counts how often a method of the book is called with these first arguments. */
+/** Wraps a method of the book. The returned object counts the calls whose arguments `isCounted` accepts. */
 function counted(
   book: LevelBook,
   method: 'levels' | 'best',
@@ -65,7 +65,7 @@ test('a deep book is encoded once per change for all readers, and larger snapsho
   // Each request costs 1 for its frame, and 5 for the snapshot of 1,200 levels, at 250 levels per unit.
   assert.deepEqual(weights.slice(0, 4), [1, 5, 1, 5])
   assert.equal(weights.length, 42)
-  // A second reader of the same state, and a restart, use the cached snapshot.
+  // A second reader, whose position `since` is ahead of all events, is reset and gets the cached snapshot.
   const other = await stream.connect()
   await other.ask({ ...CONFLATED, since: 999_999_999 }, 'subscribed')
   assert.equal((await other.next('book.snapshot')).reset, true)
@@ -123,7 +123,7 @@ test('the total size of subscriptions is limited per connection and per IP addre
   const beyond = await one.ask(set(0, 25), 'error')
   assert.deepEqual([beyond.code, beyond.field], ['RATE_LIMITED', 'channel'])
   assert.equal(stream.hub.figures().topics, 1, 'nothing is left of a set that was refused')
-  // The same set again is the same subscription.
+  // A request for the same set again refers to the existing subscription, so it does not exceed the limit.
   await one.ask(set(0, 30), 'subscribed')
   await two.ask(set(1, 25), 'subscribed')
   await two.ask(set(2, 20), 'subscribed')

@@ -257,7 +257,7 @@ export class StreamClient {
     })
   }
 
-  /** Asks and waits for the first answer. */
+  /** Sends a frame; returns the next unread frame of this type, or of any type except heartbeats. */
   async ask(frame: object, type?: string): Promise<Frame> {
     this.say(frame)
     return this.next(type)

@@ -24,7 +24,8 @@ test('chain events and log events of a market form one sequence in the stream', 
   stream.flow()
   const proposal = { assertionId: '0xa', proposer: '0xb', proposedOutcome: true, bondAmount: '5' }
   stream.hub.marketHappened(M, 'proposed', proposal, 10)
-  // If a source returns and repeats the current state of the market, nothing is sent.
+  // A source that reconnects may repeat the current state of the market; the repetition is not sent to
+  // clients.
   stream.hub.marketHappened(M, 'proposed', { ...proposal }, 11)
   stream.hub.marketHappened(marketIdOf(1), 'proposed', {}, 11)
   stream.hub.marketHappened(M, 'disputed', { assertionId: '0xa' }, 12)

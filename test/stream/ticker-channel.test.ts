@@ -124,7 +124,7 @@ test('a subscriber of all tickers gets the newest open markets at once, then cha
   rest(7, 60)
   take(7, 60)
   assert.deepEqual(await turn(), [])
-  // Changes that exceed the maximum of a message are sent with the next one.
+  // Changes beyond the maximum number of lines in a message are sent with the next message.
   for (let n = 1; n < many; n++) rest(n, 900)
   const sizes = [(await turn())[0]?.tickers.length, (await turn())[0]?.tickers.length]
   assert.deepEqual(sizes, [TICKERS_PER_MESSAGE_MAX, 19])

@@ -53,7 +53,7 @@ const TIMEOUT_MS = 120_000
 
 export const MISSING_BROWSER = 'no Chromium on this machine; SIBYL_TEST_BROWSER can name one'
 
-/** Where it is, if there is one. */
+/** Returns the path of the browser's program; undefined if there is none. */
 export function findBrowser(): string | undefined {
   const named = process.env.SIBYL_TEST_BROWSER
   return (named === undefined ? PLACES : [named]).find((place) => existsSync(place))

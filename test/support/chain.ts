@@ -51,7 +51,7 @@ export async function openTestChain(options: TestChainOptions = {}) {
     const world = await worldOn(chain, terms, (settings) => deployDevnet(url, settings))
     const { settlement, conditionalTokens, collateral, factory, multicall, oracle } = world
     const demoMarkets = seed ? await seedDevnet(url, world) : []
-    /** As the settings have it, and `/api/v1/config`. */
+    /** Contract addresses, in the form of the settings and of `/api/v1/config`. */
     const contracts = {
       settlement: settlement.address,
       conditionalTokens: conditionalTokens.address,
@@ -118,8 +118,8 @@ export async function openTestChain(options: TestChainOptions = {}) {
       },
       snapshot: chain.snapshot,
       /**
-       * Remembers this block. The returned function makes a reorg: it undoes all later blocks, and mines as many new
-       * ones and `deeper` more.
+       * Remembers the current block. The returned function makes a reorg: it undoes all later blocks, and
+       * mines as many new ones and `deeper` more.
        */
       async fork(): Promise<(deeper?: number) => Promise<void>> {
         const id = await chain.request('evm_snapshot', [])

@@ -13,7 +13,7 @@ export type TestCluster = {
 /** Maximum length of a node's output that is shown after a failure. */
 const OUTPUT_CHARS_MAX = 40_000
 
-/** Its nodes end with the test. */
+/** Starts a cluster whose nodes end with the test. */
 export async function startCluster(
   t: TestContext,
   fresh: () => Promise<string>,

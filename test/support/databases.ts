@@ -21,7 +21,7 @@ const serverRequired = serverWanted && servicesRequired
 
 export type TestDatabases = {
   readonly dialect: 'sqlite' | 'mysql'
-  /** The address of a new, empty database. */
+  /** Returns the address of a new, empty database. */
   readonly fresh: () => Promise<string>
   /** Returns the address of a database that has its tables and no rows. */
   readonly migrated: () => Promise<string>

@@ -122,7 +122,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         // them is a failure.
         SIBYL_REQUEST_DEADLINE_MS: '120000',
         SIBYL_STOP_TIMEOUT_MS: '120000',
-        // Tests look for very recent changes.
+        // Tests read metrics right after a change, so the metrics must not be cached.
         SIBYL_METRICS_CACHE_MS: '0',
         // Each poll of a chain takes CPU time of two processes, also while nothing happens.
         SIBYL_INDEXER_POLL_MS: '300',

@@ -1,6 +1,6 @@
 /**
- * Loaded into an exchange before anything else. While the file in `JUMPING_CLOCK` has a number, the wall clock is that
- * many milliseconds ahead. The monotonic clock is not changed.
+ * Loaded into an exchange before anything else. While the file that `JUMPING_CLOCK` names contains a number,
+ * the wall clock is that many milliseconds ahead. The monotonic clock is not changed.
  */
 
 import { existsSync, readFileSync } from 'node:fs'

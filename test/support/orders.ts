@@ -17,7 +17,7 @@ export class OrderBuilder {
     this.fields = fields
   }
 
-  /** A price in units, such as 0.42. */
+  /** Sets the price, in whole units such as 0.42. */
   at(price: number): OrderBuilder {
     return this.#with({ price: Math.round(price * ONE) as Price })
   }
@@ -27,7 +27,7 @@ export class OrderBuilder {
     return this.exactly(Math.round(size * ONE))
   }
 
-  /** Shares in millionths, where every one counts. */
+  /** Sets the size in millionths of a share, for tests in which every millionth matters. */
   exactly(size: number): OrderBuilder {
     return this.#with({ size: size as Shares, remaining: size as Shares })
   }

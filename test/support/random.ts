@@ -7,7 +7,7 @@ import { seedsOf } from './sample.ts'
 
 export type Random = {
   readonly seed: number
-  /** From 0 up to, not including, 1. */
+  /** Returns a random number from 0 up to, but not including, 1. */
   next(): number
   /** Returns a whole number from `from` to `to`, both included. */
   int(from: number, to: number): number

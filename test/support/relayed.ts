@@ -20,13 +20,13 @@ export type Relayed = {
   readonly exchange: Exchange
   /** Settings that the exchange was started with. */
   readonly environment: Environment
-  /** A new person, with so much stablecoin. */
+  /** Makes a person with a new key and this much stablecoin, in millionths of a dollar; 0 by default. */
   person(usdc?: bigint): Promise<Person>
   /** Makes another client for the same person, for example after a restart of the exchange. */
   again(person: Person, options?: Pick<ClientOptions, 'retries'>): Client
-  /** Makes a market whose outcome is settled: YES by default. */
+  /** Makes a resolved market; YES wins by default. */
   resolvedMarket(winner?: 'YES' | 'NO'): Promise<Market>
-  /** Gives a person outcome tokens of both kinds. */
+  /** Gives a person these amounts of YES and NO tokens, in millionths; each is 0 by default. */
   give(person: Person, market: Market, shares: { yes?: bigint; no?: bigint }): Promise<void>
   /** Returns the number of transactions that the relayer's first key has on the chain. */
   sent(): Promise<number>
@@ -68,7 +68,7 @@ export async function openRelayed(options: RelayedOptions = {}): Promise<Relayed
 
 async function prepare(chain: TestChain, options: RelayedOptions): Promise<Environment> {
   const { owner, collateral, relayer } = chain
-  // For bonds that the relayer posts.
+  // The relayer needs collateral for the bonds that it posts.
   await chain.chain.send(owner, collateral, 'mint', [relayer.address, 10_000n * UNIT])
   const url = (await options.rpcUrl?.(chain)) ?? chain.url
   return {

@@ -6,7 +6,7 @@
 import { Agent, request } from 'node:http'
 
 export type RpcClient = {
-  /** Throws the node's error, with its `code` and `data`. */
+  /** Returns the result of a call. Throws the node's error, with its `code` and `data`. */
   request(method: string, params: unknown[]): Promise<unknown>
 }
 

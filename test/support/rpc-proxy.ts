@@ -15,7 +15,7 @@ export type Behind = string | RpcClient
 export type RpcFaults = {
   /** Refuses connections by ending them without an answer. */
   down?: boolean
-  /** Waits so long before each answer. */
+  /** Delay before each answer. */
   slowMs?: number
   /** Answers with this HTTP status, `statusTimes` times if that is set. */
   status?: number
@@ -34,7 +34,7 @@ export type RpcFaults = {
   staleHead?: number
   /** Refuses log queries for more blocks than this. */
   rangeMax?: number
-  /** Refuses to answer more logs than this. */
+  /** Refuses log queries with more results than this. */
   resultsMax?: number
   /**
    * Replaces the bloom filter of logs in block headers: by one that matches nothing (`zero`) or everything (`full`).

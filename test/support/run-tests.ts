@@ -15,8 +15,8 @@ import { makeExchangesSnapshot } from './test-flags.ts'
 import { makeTestsFolder } from './tests-folder.ts'
 
 /**
- * Maximum number of files that run at the same time, more than cores: a file with an exchange uses less than half a
- * core, because it waits for blocks, timers, the disk or another process.
+ * Maximum number of files that run at the same time. It exceeds the number of cores, because a file with an
+ * exchange uses less than half a core: it waits for blocks, timers, the disk or another process.
  */
 const CONCURRENCY = availableParallelism() + 4
 const SLOWEST_SHOWN = 10
@@ -44,7 +44,7 @@ export type Failure = {
   readonly file: string
   /** Name of the test, after the names of the tests that contain it. */
   readonly name: string
-  /** Seed that the file printed, for running it again. */
+  /** Seeds that the file printed, for running it again with the same ones. */
   readonly seeds: readonly string[]
 }
 
@@ -120,7 +120,10 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
     fileEnded(join(ROOT, name))
     names.length = 0
   }
-  /** Marks a file as failed. If several files shared the process: the one that was running, or one of them. */
+  /**
+   * Records the failure of a process under its file. If several files shared the process, records it under
+   * the file that was running; if none was, under "one of" all of them.
+   */
   function processFailed(entry: string): void {
     const shared = together.get(entry) ?? []
     const underWay = shared.find((file) => file === names[0])

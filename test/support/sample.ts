@@ -12,7 +12,7 @@ export function sweep(from: number, step: number, part: number): { from: number;
   return { from: from + step * Math.floor(Math.random() * part), step: step * part }
 }
 
-/** Returns the sampled part of a count, at least one. */
+/** Returns a count divided by `part`, rounded up and at least 1; the whole count with `TEST_WHOLE=1`. */
 export function sampleOf(count: number, part: number): number {
   return WHOLE ? count : Math.max(1, Math.ceil(count / part))
 }

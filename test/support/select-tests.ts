@@ -1,6 +1,6 @@
 /**
- * Lists the test files and their needs, which follow from their imports: a file that reaches the program which starts
- * an exchange needs one. There is no list to maintain.
+ * Lists the test files and their needs, which follow from their imports: a file that imports `exchange.ts`,
+ * directly or indirectly, needs an exchange. There is no list to maintain.
  */
 
 import { relative, resolve } from 'node:path'
@@ -21,7 +21,7 @@ export type Need = (typeof NEEDS)[number]
 
 /** Imports that show a need: a source file, or a library with all its parts. */
 const SIGNS: Record<Exclude<Need, 'nothing'>, readonly string[]> = {
-  // And an exchange, whose page it shows.
+  // A browser test also needs an exchange, because the browser shows the exchange's page.
   browser: ['playwright-core'],
   exchange: ['test/support/exchange.ts'],
   // A simulation computes for a minute in one process, so it starts early.
@@ -41,8 +41,8 @@ export function needOf(file: string): Need {
 }
 
 /**
- * Returns the requested test files, or all of them. Those with the most needs come first, because a long file that
- * starts last would leave the other cores idle.
+ * Returns the requested test files, or all of them; with `fast`, only those without needs. Files with the
+ * most expensive need come first, because a long file that starts last would leave the other cores idle.
  */
 export function selectTests(asked: readonly string[], { fast = false } = {}): string[] {
   const wanted = asked.map((path) => relative(ROOT, resolve(path)))

@@ -1,8 +1,9 @@
 /**
- * V8 flags for an exchange that a test starts. Such an exchange does little more than start: V8 optimises only code
- * that runs often, and begins with enough memory for a start, which saves a fifth of the start time. WebAssembly, here
- * that of `fetch`, is not optimised. They follow the flags of the test's own process and replace some of them.
- * Benchmarks and long runs use none of them, like an exchange of a user.
+ * V8 flags for an exchange that a test starts. Such an exchange does little more than start. With these flags
+ * V8 optimises only code that runs often, and begins with enough memory for a start, which saves a fifth of
+ * the start time. WebAssembly, which `fetch` uses, is not optimised. The flags come after those of the test's
+ * own process and replace some of them. Benchmarks, long runs and the exchanges of users run without these
+ * flags.
  */
 
 import { tmpdir } from 'node:os'

@@ -1,7 +1,7 @@
 /**
- * Folder of test files: in memory if there is enough. Tests sync their files like an exchange does, and on a disk that
- * takes a third of their time. Files of a killed process survive in both places. `npm run test:whole` uses the disk,
- * and so does `TMPDIR`.
+ * The folder of the files of a test run. It is in memory if there is enough: tests sync their files like an
+ * exchange does, and on a disk that takes a third of their time. Files of a killed process survive in both
+ * places. With `npm run test:whole` the folder is on the disk; if `TMPDIR` is set, the folder is in `TMPDIR`.
  */
 
 import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs'
@@ -29,7 +29,7 @@ function hasRoom(): boolean {
   return bavail * bsize > BYTES_MIN && freemem() > BYTES_MIN
 }
 
-/** Runs that were killed leave theirs. */
+/** Removes the folders of killed runs, which did not remove their own. */
 function removeLeft(parent: string): void {
   for (const name of readdirSync(parent)) {
     const pid = NAME.exec(name)?.[1]

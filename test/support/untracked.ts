@@ -37,7 +37,7 @@ if (isMainThread) {
     followTests = init
     follow = () => enable.call(this)
     unfollow = () => this.disable()
-    // The runner only has its message.
+    // The runner reports only the message of an uncaught error, so the whole error is printed here.
     process.on('unhandledRejection', (error) => console.error(error))
     process.on('uncaughtExceptionMonitor', (error) => console.error(error))
     return this
@@ -48,7 +48,8 @@ if (isMainThread) {
     followTests?.(this.asyncId(), '', 0, this)
     return runInAsyncScope.call(this, act as never, self, ...args) as never
   }
-  // The tracking is changed only for test files, not for processes that they start with their own flags.
+  // Removes this file from `process.execArgv`, so that processes which a test file starts with the same flags
+  // are not affected.
   const own = process.execArgv.findIndex((each) => each.endsWith('/untracked.ts'))
   if (own > 0) process.execArgv.splice(own - 1, 2)
 }

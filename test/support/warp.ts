@@ -5,7 +5,7 @@ import type { Client } from '#client/client.ts'
 import { httpBatch } from '#devnet/batch-sender.ts'
 import { eventually } from './eventually.ts'
 
-/** Done when the exchange has followed. */
+/** Moves the time forward by this many seconds; resolves when the exchange's time has followed. */
 export async function warp(client: Client, seconds: number): Promise<void> {
   const { chains, serverTime } = await client.config({ fresh: true })
   const rpcUrl = chains[0]?.rpcUrl

@@ -105,8 +105,8 @@ test('the replay finds a mint recorded as an ordinary fill, and an older order t
 })
 
 /**
- * Runs steps on a market, and checks that the replay accepts its events. Returns a function that returns them altered
- * by `change`.
+ * Runs steps on a market, and checks that the replay accepts its events. Returns a function that passes each
+ * event through `change`, and returns the results with new sequence numbers.
  */
 function lifeWith(steps: (market: ReturnType<typeof given>) => void) {
   const market = given()

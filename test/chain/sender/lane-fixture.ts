@@ -26,7 +26,7 @@ export type LaneFixture = {
   readonly rows: Map<number, TransactionRow>
   readonly sender: Address
   readonly target: Address & Hex
-  /** Requests on the connection to the node. */
+  /** If set, receives each request on the connection to the node. */
   intercept: Interceptor | undefined
   /** Set to make the journal fail. */
   journalFault: Error | undefined

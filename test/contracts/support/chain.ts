@@ -46,7 +46,7 @@ export type Chain = {
   ): Promise<TransactionReceipt>
   deploy(from: Account, artifact: { abi: Abi; bytecode: Hex }, args: unknown[]): Promise<Hex>
   now(): Promise<bigint>
-  /** Moves the clock by this time and mines a block. */
+  /** Moves the clock forward by `seconds`, and mines a block. */
   warp(seconds: number | bigint): Promise<void>
   warpTo(timestamp: bigint): Promise<void>
   snapshot(): Promise<() => Promise<void>>

@@ -1,16 +1,23 @@
 /**
- * Random calls against the model. Each fill of a batch is one call of the contract to itself and is
- * predicted and compared one by one: trades, mints and merges. Around them traders fund, spend, approve, revoke, cancel,
- * permit, split, merge and redeem, appoint each other's keys as delegates and revoke them, strangers try what they may not
- * and bring the permits of others, and the clock moves. Two traders have hostile code in their accounts, which also answers
- * for signatures of other keys (EIP-1271), and the collateral turns hostile for a batch now and then (`hostility.ts`).
+ * Makes random calls of the contracts and compares the results with the model. In a batch, the contract calls
+ * itself once per fill, and the result of each trade, mint and merge is predicted. Between batches, traders
+ * fund, spend, approve, revoke, cancel, permit, split, merge and redeem. They also appoint each other's keys
+ * as delegates and revoke them. Strangers try calls that they are not allowed to make, and submit permits of
+ * other accounts. The clock moves. Two traders have hostile code in their accounts, which also answers for
+ * signatures of other keys (EIP-1271). For some batches the collateral becomes hostile (`hostility.ts`).
  *
- * Checked after every transaction: the exact result of each fill, by the events and by the value that `settle` returned,
- * and for some of the batches that a simulation returned the same; that the settlement contract holds no more and no less
- * than was sent to it by mistake. Checked every few transactions and at the end: every balance, allowance, approval and
- * filled amount; that collateral is neither created nor lost; that the conditional tokens have locked exactly one unit for
- * each complete set; that no order is filled beyond its size. No balance can differ from the model's, which moves funds
- * by genuine signatures only.
+ * After every transaction, the test checks:
+ * - the exact result of each fill, in the events and in the value that `settle` returned
+ * - for some batches, that a simulation returned the same
+ * - that the settlement contract has exactly what was sent to it by mistake
+ *
+ * Every few transactions and at the end, the test checks:
+ * - every balance, allowance, approval and filled amount
+ * - that collateral is neither created nor lost
+ * - that the conditional tokens have locked exactly one unit for each complete set
+ * - that no order is filled beyond its size
+ *
+ * No balance can differ from the model's, which moves funds by genuine signatures only.
  */
 import assert from 'node:assert/strict'
 import {
@@ -79,7 +86,7 @@ export type FuzzReport = {
   rejected: Record<string, number>
   otherCalls: Record<string, number>
   transactions: number
-  /** Batches that a simulation was compared with. */
+  /** Number of batches whose result was compared with a simulation. */
   simulated: number
   /** Number of calls back into the settlement, by a token or a trader's code; all must fail. */
   calledBack: number
@@ -481,8 +488,8 @@ export async function fuzz(options: {
   }
 
   /**
-   * Returns a later time: usually by seconds, sometimes by hours, and sometimes the second in which an order becomes
-   * void, or the one before.
+   * Returns a later time: usually by seconds, and sometimes by hours. Sometimes it is the second in which an
+   * order becomes void, or the second before that.
    */
   function laterTime(): bigint {
     if (random.chance(0.01)) return now + 8_000n

@@ -31,7 +31,7 @@ export type Model = ReturnType<typeof newModel>
 export function newModel(settings: { grace: bigint; cancelDelay: bigint; tokens: Hex }) {
   return {
     ...settings,
-    /** Balances by holder; that of `tokens` is the amount locked in the conditional tokens. */
+    /** Balances by holder. The balance of the address `tokens` is the amount locked in the conditional tokens. */
     collateral: new Map<Hex, bigint>(),
     allowance: new Map<Hex, bigint>(),
     /** By `trader marketId outcome`. */
@@ -40,7 +40,10 @@ export function newModel(settings: { grace: bigint; cancelDelay: bigint; tokens:
     markets: new Set<Hex>(),
     filled: new Map<Hex, bigint>(),
     cancelledFrom: new Map<Hex, bigint>(),
-    /** Epochs by trader: orders with a nonce below `nonce` are void, and from `from` on those below `next`. */
+    /**
+     * Epochs by trader: orders with a nonce below `nonce` are void. From the time `from`, orders with a nonce
+     * below `next` are void.
+     */
     epochs: new Map<Hex, { nonce: bigint; next: bigint; from: bigint }>(),
     settled: new Set<Hex>(),
     /** Accounts that the collateral has blocked. */
@@ -73,7 +76,10 @@ export function isSigned(model: Model, { order, signer }: KnownOrder, now: bigin
   return now <= amount(model.delegates, `${trader} ${signer}`)
 }
 
-/** Appoints a delegate, or revokes it with 0. An earlier end takes effect after the delay of a cancellation. */
+/**
+ * Appoints a delegate until a time; `until` 0 revokes the delegate. If this shortens an appointment, the new
+ * end takes effect only after the delay of a cancellation.
+ */
 export function setDelegate(
   model: Model,
   [account, delegate]: readonly [Hex, Hex],

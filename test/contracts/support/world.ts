@@ -108,7 +108,8 @@ export const SETTINGS = DEVNET_TERMS
 export type World = Awaited<ReturnType<typeof startWorld>>
 
 /**
- * Accounts as on the devnet: #0 owns the contracts and settles, #1 relays, #2 operates quick markets, #3 makes markets.
+ * Starts a chain with all contracts. Accounts are as on the devnet: #0 owns the contracts and settles, #1
+ * relays, #2 operates quick markets, #3 makes markets.
  */
 export async function startWorld(overrides: Partial<Settings> & { chainId?: number } = {}) {
   const chain = await startChain(

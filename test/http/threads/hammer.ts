@@ -8,7 +8,7 @@ import { ARRIVAL, LIMITS } from '../limit-fixture.ts'
 
 export type HammerData = {
   readonly memory: SharedTableMemory
-  /** All threads start when it is 1. */
+  /** All threads start when the gate's first value is 1. */
   readonly gate: SharedArrayBuffer
   readonly task: 'count' | 'nonces' | 'draw'
   readonly rounds: number

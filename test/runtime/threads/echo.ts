@@ -20,7 +20,7 @@ type EchoData = {
   gate?: string
   keepAlive?: boolean
   unfit?: boolean
-  /** The thread's stop sets this to 1 and waits until it is 0. */
+  /** When the thread is stopped, it sets the first value to 1 and waits until another thread sets it to 0. */
   stopsAfter?: Int32Array
 }
 

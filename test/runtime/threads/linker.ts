@@ -1,4 +1,7 @@
-/** A thread that gives the echo thread a new port while it stops, and keeps the other ends. */
+/**
+ * A thread that gives the echo thread a new port while the echo thread stops. It keeps the other ends of the
+ * ports.
+ */
 
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { handPort, type RemoteSupervisor, runThreads, type Thread } from '#runtime/thread.ts'

@@ -98,7 +98,7 @@ export function driven(ports: AccountsPorts, rules: Partial<AccountsRules> = {})
       if (next === undefined) return
       hear('error' in next ? next.failed(next.error) : next.ok(next.made as never))
     },
-    /** Delivers everything, and everything that follows. */
+    /** Delivers all pending results, and the results of requests that these deliveries cause. */
     deliverAll() {
       while (work.length > 0) this.deliver()
     },

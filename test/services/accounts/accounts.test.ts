@@ -128,7 +128,7 @@ function unstarted({ loaded = {}, rules = {}, matching = 'same-outcome' }: More 
       actor.deliverAll()
       return words(actor.answerOf(answer))
     },
-    /** Reserved, placed, and read from the log. */
+    /** Reserves the funds of an order, places the order, and lets the actor read it from the log. */
     place(builder: OrderBuilder) {
       assert.equal(its.reserve(builder), 'granted')
       market.place(builder)
@@ -402,7 +402,8 @@ test('an order in progress cannot be submitted again with a permit of another va
   const need = units(4.21)
   assert.equal(its.reserve(ann('a'), permit(5, need)), 'granted')
   assert.equal(its.reserve(ann('b'), permit(6, 2n * need)), 'granted')
-  // The market would accept whichever submission arrives first, so this one must not pass with the check of the other.
+  // The market accepts the submission that arrives first. So this permit of lower value must not pass because
+  // of the check of the other submission's permit.
   assert.match(
     its.reserve(ann('b'), permit(6, need)),
     /^INVALID_PERMIT: permitSignature must not change: .* with the permit of nonce 6 and value 8420000$/,
@@ -537,7 +538,7 @@ test('a settled sale causes no cancellation of orders before the sale’s match 
     assert.equal(its.reserve(bid), 'granted')
     its.market.place(bid)
     its.settle('a')
-    // Two of the four offered shares are unsold. The chain shows whether Bob has two more.
+    // Two of the six offered shares are unsold. The chain shows whether Bob still has two shares.
     if (isShort) its.fund('bob', { yes: 1 })
     its.step()
     assert.deepEqual(its.withdrawn(), [], 'six seem to be offered')
@@ -938,7 +939,7 @@ test('the balance of every account with open orders is read again within the con
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
   its.place(ann('a'))
-  // Ann's funds change on the chain without a log of it.
+  // No log on the chain names Ann's account, so only the periodic read updates its block.
   const account = its.actor.state.chains.get(CHAIN_ID)!.accounts.get(traderNamed('ann'))!
   const before = account.block
   for (let second = 0; second < 4; second++) its.step()
@@ -1056,7 +1057,7 @@ test('the audit finds no difference in the reserved funds after the chain has se
     its.step()
     assert.deepEqual([need?.isBuyerCounted, need?.isSellerCounted], [false, false], kind)
     assert.deepEqual(its.actor.ask('Audit', { loaded, events }), [], kind)
-    // A standby counts both sides until the trade is confirmed.
+    // A standby counts the needs of both sides until the trade is confirmed.
     const shadow = makeShadow([CHAIN_ID], { checkpoints: [], markets: [], orders: [], trades: [] })
     const last = events.at(-1)!
     const trade = { marketId: MARKET_ID, tradeId: need!.trade.tradeId, atMs: last.atMs }

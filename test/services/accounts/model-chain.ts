@@ -110,7 +110,7 @@ export function modelChain(chainId: number) {
       touched = new Set()
       settled = []
     },
-    /** Removes this many blocks, and empties the next one. */
+    /** Removes this many blocks, and all changes that the next block would have contained. */
     reorg(depth: number) {
       forks++
       for (let left = Math.min(depth, blocks.length - 1); left > 0; left--) {

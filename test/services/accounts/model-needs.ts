@@ -101,8 +101,8 @@ export function modelNeeds(orderOf: (hash: OrderHash) => VerifiedOrder) {
 export type ModelNeeds = ReturnType<typeof modelNeeds>
 
 /**
- * The rule for needs. A sell needs its shares. A buy needs its cost rounded up, and one more unit for each of up to
- * 10,000 fills, but never more than one dollar per share.
+ * Returns the amount that an order needs. A sell needs its shares. A buy needs its cost rounded up, and one
+ * more unit for each of up to 10,000 fills, but never more than one dollar per share.
  */
 export function needBySpec(order: Pick<NeedsOrder, 'side' | 'price'>, remaining: number): bigint {
   if (order.side !== BUY) return BigInt(remaining)
@@ -110,7 +110,10 @@ export function needBySpec(order: Pick<NeedsOrder, 'side' | 'price'>, remaining:
   return cost < BigInt(remaining) ? cost : BigInt(remaining)
 }
 
-/** Cost if one fill takes everything. */
+/**
+ * Returns the least amount that an order needs: the shares of a sell, or the cost of a buy if one fill takes
+ * everything.
+ */
 export function leastBySpec(order: NeedsOrder): bigint {
   if (order.side !== BUY) return BigInt(order.remaining)
   return BigInt(costCeil(order.price, order.remaining))

@@ -255,7 +255,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
   start()
 
-  /** Cancels and reports continue without the accounts. */
+  /** Replaces the actor by a new one, as a kill does. Pending cancels and reports of trades remain. */
   function kill(): void {
     counts.kills++
     const quietMs = DEADLINE_MS + GRACE_MS
@@ -308,7 +308,10 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     return { nonce, value, deadline: '9' as Uint64, v, r: '0x', s: '0x' }
   }
 
-  /** Returns the trader's orders by the nonces of their permits, and the first nonce after the permits that count. */
+  /**
+   * Returns the trader's orders by the nonces of their permits. `end` is the first nonce after the unbroken
+   * sequence of permits that count.
+   */
   function permitsOf(chainId: number, trader: Address) {
     const { nonce } = toldWallet(chainId, trader)
     const holders = new Map<bigint, Set<OrderHash>>()
@@ -413,7 +416,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     if (permit === undefined) return sums.unpermitted + need <= wallet.allowance
     const { nonce, holders, end } = permitsOf(chainId, trader)
     if (BigInt(permit) !== end || end - nonce >= PERMITS_AHEAD_MAX) return false
-    // No later nonce may be taken by another permit. A permit that is not the next one must cover all payments.
+    // No other permit may have a later nonce. A permit that does not have the token's next nonce must cover
+    // all payments of the trader.
     if ([...holders.keys()].some((each) => each > end)) return false
     return end === nonce || BigInt(permitValue) >= sums.all(token) + need
   }
@@ -443,7 +447,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     return known
   }
 
-  /** By walking through all there is. */
+  /** Computes the needs of a trader by a scan of all orders, trades and granted reservations. */
   function countNeeds(chainId: number, trader: Address) {
     const open = new Map<FundsToken, bigint>()
     const least = new Map<FundsToken, bigint>()
@@ -721,7 +725,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
   const fresh: OrderHash[] = []
 
-  /** Compares the accounts with the lists. */
+  /** Compares the accounts with the lists of `model-needs.ts`. */
   function check(): void {
     counted.clear()
     const justNamed = fresh.splice(0)
@@ -811,7 +815,10 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     )
   }
 
-  /** Checks that the remaining orders are covered, and that with any of the orders just withdrawn they would not be. */
+  /**
+   * Checks that the trader's funds cover the remaining orders. Checks also that each order just withdrawn had
+   * to be: with it, the funds would not suffice.
+   */
   function coveredBut(account: Account, justNamed: readonly OrderHash[]): void {
     const { chainId } = account.chain
     const mine = [...fed.open.values()].filter(

@@ -1,4 +1,7 @@
-/** Events from a real chain: only signed events are shown, and nothing else stops the indexer. */
+/**
+ * Tests events on a real chain: the exchange shows only signed events, and no other metadata stops the
+ * indexer.
+ */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -957,7 +957,8 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     }
     await busyMarket()
     const target = await height()
-    // Each indexer is killed at a later request than the one before, so that every step is interrupted once.
+    // The indexers are killed at different requests, from the first to the sixteenth, so that every step is
+    // interrupted.
     for (let life = 1; life < 60; life++) {
       let requests = 0
       let dead: Follower | undefined

@@ -38,7 +38,10 @@ export function eventsOf(dataDir: string): { events: MarketEvent[]; offsets: num
   return { events, offsets }
 }
 
-/** Evaluates the events one by one. A duplicate order or trade is reported at once. */
+/**
+ * Computes the expected orders and trades from the log's events one by one. Throws if an order is placed
+ * twice.
+ */
 export function expectedFrom(dataDir: string): Expected {
   const { events, offsets } = eventsOf(dataDir)
   const orders = new Map<string, OrderLine>()

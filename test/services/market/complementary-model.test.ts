@@ -44,7 +44,7 @@ class Pair {
   #step: MarketEvent[] = []
   readonly #orders = new Map<OrderHash, VerifiedOrder>()
   readonly #known: OrderHash[] = []
-  /** Orders whose filled quantity may return. */
+  /** Orders whose filled quantity may return to the book. */
   readonly #mayReturn = new Set<OrderHash>()
   readonly #trades: Trade[] = []
   readonly #groups = new Map<OrderHash, string>()

@@ -242,7 +242,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
       ])
       return answer as MarketThreadProtocol[K]['answers'] | Unanswered
     },
-    /** Asks many things in one turn. */
+    /** Sends several requests in one turn of the event loop. */
     askAll: (asks: readonly { marketId: MarketId; ask: Ask }[], relay = 'front-0') =>
       askMany(
         relay,

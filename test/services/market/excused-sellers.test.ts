@@ -9,8 +9,8 @@ const failedBy = (fault: TradeReport['fault']) => ({ status: 'failed', fault }) 
 const confirmed = { status: 'confirmed', txHash: '0x01' } as const
 
 /**
- * Gus, who has no shares, sells 10 to Bob. Bob resells `resold` of them to Cat, and also has a bid and an offer in the
- * books.
+ * Makes a market in which Gus, who has no shares, sells 10 to Bob. Bob resells `size` of them to Cat, and
+ * also has a bid and an offer in the books.
  */
 function resold(size = 10) {
   const market = given()

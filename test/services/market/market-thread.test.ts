@@ -130,7 +130,7 @@ inFolder(
     await host.run(...openAll)
     const names = ['a', 'b', 'c', 'd', 'e']
     for (const [index, name] of names.entries()) {
-      // Two of them within one millisecond.
+      // Several orders are placed within the same millisecond.
       host.at(Math.ceil(index / 2))
       await host.run(place(1 + (index % 2), buy('YES').at(0.1).by('ann').named(name)))
     }

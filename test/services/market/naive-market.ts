@@ -23,7 +23,10 @@ export class NaiveMarket {
   resting: Resting[] = []
   #arrivals = 0
 
-  /** Returns every maker that the order may match, sorted by its price for the taker, and at the same price by age. */
+  /**
+   * Returns the makers that the order may match. The best price for the taker comes first; at the same price,
+   * the oldest maker.
+   */
   #makers({ side, outcome, price }: VerifiedOrder): { maker: Resting; effective: number }[] {
     return this.resting
       .filter(({ order }) => (order.outcome === outcome) !== (order.side === side))

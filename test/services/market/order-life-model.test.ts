@@ -79,7 +79,7 @@ function makeModel(random: Random, dataDir: string) {
 
   const orders = new Map<OrderHash, Known>()
   const accepted: OrderHash[] = []
-  /** Those that rest, according to the events. */
+  /** Orders that rest, according to the events. */
   const resting = new Set<OrderHash>()
   /** Due time of each trader's dead-man switch. Like the database, it survives every kill. */
   const switches = new Map<Address, number>()
@@ -101,7 +101,10 @@ function makeModel(random: Random, dataDir: string) {
   const restsAt = (id: MarketId, orderHash: OrderHash): boolean =>
     host.thread.markets.get(id)?.state.books.some((book) => book.locate(orderHash) >= 0) === true
 
-  /** Checks the results of the step. */
+  /**
+   * Applies the events of a step to the known state. Checks that no order that is gone rests again, and that
+   * no order of a protected group remains.
+   */
   function follow(events: readonly MarketEvent[]): void {
     const exceeded = new Set<string>()
     for (const event of events) {
@@ -152,7 +155,7 @@ function makeModel(random: Random, dataDir: string) {
     }
   }
 
-  /** Reports the end of the oldest trades. */
+  /** Reports to the markets that the oldest trades settled or failed. */
   async function settleSome(): Promise<void> {
     const ended = unsettled.splice(0, random.int(1, 8))
     const batch: Command[] = ended.map(({ marketId: id, report }) => {

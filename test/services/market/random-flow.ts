@@ -96,7 +96,7 @@ export function randomFlow(market: Given, random: Random, prefix = 'o'): Flow {
     const { orderHash } = order
     const open = market.state.books[order.outcome].find(orderHash) !== undefined
     const isKnown = flow.firstAnswers.has(orderHash)
-    // The first answer counts, even if the options differ now.
+    // A resubmission gets the first answer, even if its options differ.
     const answer = place(order, newManner())
     // The resubmission itself may make the market expire the order.
     follow(market.events.slice(read))
@@ -133,7 +133,7 @@ export function randomFlow(market: Given, random: Random, prefix = 'o'): Flow {
         place(order, newManner())
       } else if (chance < 0.62) repeat()
       else if (chance < 0.8 && flow.placed.length > 0) {
-        // Young orders, because old ones are gone.
+        // Cancels one of the newest orders, because older ones have usually ended.
         const order = flow.placed.at(-random.int(1, Math.min(60, flow.placed.length)))!
         const { orderHash, side } = order
         market.ask('CancelOrder', { marketId, orderHash, side })

@@ -7,7 +7,7 @@ import { buy, sell } from '../../support/orders.ts'
 import { given, START_SEC } from './market-fixture.ts'
 import { stateHashOf } from './state-hash.ts'
 
-/** Bob's sell of 10 rests, and Ann's buy of `bought` takes from it. */
+/** Makes a market in which Bob's sell of `selling` rests, and Ann's buy of `bought` matches it. */
 function traded(bought: number, selling = 10) {
   const market = given()
   market.place(sell('YES').at(0.4).size(selling).by('bob').named('s'))

@@ -28,7 +28,7 @@ function fixture(orders: Record<string, readonly string[]>, isAway = () => false
     (type, { orderHash }, answer) => sent.push({ type, name: nameOf(orderHash), answer }),
     isAway,
   )
-  /** Takes the commands that were sent since. */
+  /** Returns the commands that were sent since the last call. */
   const take = () => sent.splice(0)
   return { index, ends, take }
 }
@@ -83,7 +83,7 @@ test('the end of a session is confirmed only when every earlier command is durab
   proofs.shift()?.(false)
   assert.equal(done, 0, 'the log could not be written')
   ends.retry(0)
-  // An order was waiting in the mailbox.
+  // An order of the session, which was waiting in the mailbox, is placed now.
   index.add('s', order('a'))
   proofs.shift()?.(true)
   assert.equal(done, 0)
@@ -195,7 +195,7 @@ test('an order in flight does not reopen an ended session, and the end is confir
   ends.retry(1_000)
   const [late] = take()
   assert.equal(late?.name, 'late')
-  // The loss of the front does not make the end of the session revocable.
+  // An ended session cannot be continued, even after the loss of its front.
   ends.suspend('s', 1_000)
   assert.equal(ends.continue('s'), false)
   late?.answer(cancelled)

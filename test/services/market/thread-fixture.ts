@@ -1,6 +1,7 @@
 /**
- * The host of markets of a market thread, without the thread: on a real log in its own folder, given commands batch by
- * batch. It can be stopped and started again on the same folder, as a process would be.
+ * Hosts markets as a market thread does, but without the thread: on a real log in its own folder, with
+ * commands given batch by batch. The host can be stopped and started again on the same folder, as a process
+ * would be.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -18,7 +18,7 @@ const cancelled = (name: string, pending?: number) => ({
 const confirmed = { status: 'confirmed', txHash: '0x01' } as const
 const failedBy = (fault: TradeReport['fault']) => ({ status: 'failed', fault }) as const
 
-/** Bob sells 10, and Ann's buy of 10 takes it all. */
+/** Makes a market in which Bob sells 10 and Ann's buy of 10 takes all of it. */
 function filled() {
   const market = given()
   market.place(sell('YES').at(0.4).size(10).by('bob').named('s'))

@@ -23,7 +23,7 @@ type Serving = Channel<SentProtocol> & { readonly from?: string }
 type NodeOptions = {
   readonly name: string
   readonly offers: string[]
-  /** Its threads do not end before. */
+  /** The node's threads do not end before this resolves. */
   readonly gone?: Promise<void>
   /** Its threads do not start before this resolves. */
   readonly copied?: Promise<void>
@@ -38,7 +38,7 @@ async function openNode(
   { name, offers, gone, copied, key }: NodeOptions,
 ) {
   let bridge: Bridge | undefined
-  /** Frames that this node's line swallows. */
+  /** Number of data frames that this node's line still has to drop. */
   let swallow = 0
   const unsigned = await openNodeLine({
     ...{ url, credsFile: '', name },

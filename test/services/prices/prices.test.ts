@@ -52,7 +52,7 @@ function actor(recorded: readonly PriceRecord[] = []) {
       nowMs += ms
       prices.Tick(state, {}, context)
     },
-    /** The write in progress has ended. */
+    /** Completes the write in progress: delivers its result to the actor. */
     written() {
       for (const end of ends.splice(0)) {
         if (end.type === 'PricesWritten') prices.PricesWritten(state, end.message, context)

@@ -28,7 +28,7 @@ function following(
     claim?: Fault[]
     write?: Fault[]
     read?: Fault[]
-    /** Error of every write of a partition. */
+    /** By partition: the error with which every write of the partition fails. */
     refuse?: Readonly<Record<number, Fault>>
     /** Writes that succeed without an answer; `more` events are appended before the next write. */
     unanswered?: { more: number }[]

@@ -236,7 +236,7 @@ test('the daily gas of an owner grows with settled trades, up to a maximum per o
         break
       }
       world.tell(sent++, 'mined')
-      // The gas used is its limit here.
+      // Each transaction uses all of its gas limit.
       for (const one of world.news) Object.assign(one, { gasUsed: 100_000 })
       await advance(100)
     }

@@ -62,7 +62,7 @@ export class World {
   balances = ['1000', '1000']
   fault: Partial<Record<keyof RelayerPorts, Error>> = {}
   verdict: Rejection | undefined
-  /** The chain is as asked for already. */
+  /** `doneBy` is set if the chain already has the result that the operation requests. */
   done: { doneBy?: string } = {}
   /** Restriction of the owner's orders that the operation causes. */
   guard: RelayGuard | undefined
@@ -187,7 +187,7 @@ export type Harness = {
   readonly state: RelayerState
   readonly events: RelayerEvent[]
   relay(operation: Asked, deadlineMs?: number): Promise<RelayAnswer | Rejection>
-  /** Lets everything that can happen now happen. */
+  /** Waits until nothing more happens without an advance of the clock. */
   settle(): Promise<void>
   advance(ms: number): Promise<void>
 }
@@ -271,7 +271,7 @@ export function redemption(owner: string, number = 1): CtfRedemption {
   }
 }
 
-/** For which the relayer posts the bond. */
+/** Returns a proposal for which the relayer posts the bond. */
 export function proposal(owner: string, number = 1): ProposeResolution {
   const { approved: outcome, operator: marketAddress, ...rest } = approval(owner, number)
   return { ...rest, kind: 'propose-resolution', marketAddress, outcome }

@@ -90,7 +90,8 @@ test('proposals of one owner with bonds in several markets are done one after th
   const [first, second] = proposals.map((one) => relay(one))
   await settle()
   assert.equal(code(await first!), 'pending')
-  // Both bonds use the same nonce of the stablecoin, and the same balance.
+  // Both bonds use the same nonce of the stablecoin, and the same balance, so only the first proposal is
+  // examined yet.
   assert.equal(world.examined.length, 1)
   world.tell(0, 'mined')
   await advance(100)
@@ -104,7 +105,8 @@ test('a market is settled once, although many accounts ask for it before it is m
   assert.deepEqual(await relay(settlement('b')), { txHash: hashOf(0), status: 'pending' })
   world.tell(0, 'mined')
   await advance(100)
-  // The simulation may have used the block before.
+  // A simulation may still use the block before the settlement, so the relayer returns the known transaction
+  // and sends no other one.
   assert.deepEqual(await relay(settlement('c')), { txHash: hashOf(0), status: 'pending' })
   assert.equal(world.sent.length, 1)
   const other = { ...settlement('d'), marketAddress: LANES[1]! }
@@ -440,7 +442,7 @@ test('the relayer limits the gas used per owner and in total, and resets both li
     }
     return code(answer)
   }
-  // Each asks for 100,000 and uses 60,000.
+  // Each operation reserves 100,000 gas and uses 60,000.
   assert.deepEqual(
     [await next('a', 1), await next('a', 2), await next('a', 3)],
     ['pending', 'pending', 'pending'],
@@ -463,7 +465,8 @@ test('gas of yesterday that is read after midnight does not count today', async 
     return { ...found, gas: RULES.gasPerDay.other.ownerGas }
   }
   clock.advance(HALF_DAY_MS - 1)
-  // Any account can request an operation in the name of the owner, so it can choose this moment.
+  // Any account can request an operation in the name of the owner, even with an invalid signature. So the
+  // account can choose when the gas is read.
   world.verdict = reject('INVALID_SIGNATURE')
   assert.equal(code(await relay(approval('a', 1))), 'INVALID_SIGNATURE')
   world.ports.find = find

@@ -42,7 +42,7 @@ const anyTrade = fc.record({
 })
 const anyAct = fc.record({
   trader: anyTrader,
-  /** Funds of the trader from then on. */
+  /** Funds of the trader after the action. */
   dollars: fc.integer({ min: 0, max: 20 }),
   shares: fc.integer({ min: 0, max: 16 }),
   others: fc.integer({ min: 0, max: 16 }),

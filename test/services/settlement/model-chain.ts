@@ -10,7 +10,7 @@ import { keyOf, type Refusal, type World } from './settlement-fixture.ts'
 
 export type Wallet = {
   readonly dollars: number
-  /** Shares of YES and of NO. */
+  /** `shares` are shares of YES, `others` shares of NO. */
   readonly shares: number
   readonly others: number
   readonly allowance: number
@@ -47,7 +47,7 @@ export class ModelChain {
   readonly verdicts = new Map<TradeId, Verdict>()
   /** By trade: the first block received by settlement in which a side's fault made the contract refuse the trade. */
   readonly refusedAt = new Map<TradeId, number>()
-  /** Trades of which a side could not, at some block, pay for all of the side's unsettled trades. */
+  /** Trades with a side whose funds, at some block, did not cover all unsettled trades of that side. */
   readonly short = new Set<TradeId>()
   /** By trade: the block that last contained the trade, and the block since which it is confirmed or failed. */
   readonly minedAt = new Map<TradeId, number>()

@@ -199,7 +199,7 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     assert.deepEqual([world.status(sold), world.status(late)], ['matched', 'submitted'])
     const examined = world.submissions.length
     world.mine()
-    // The seller has other shares by now.
+    // The seller has got other shares meanwhile, but the waiting trade still fails.
     world.refuses = () => undefined
     await world.steps(3)
     assert.deepEqual([world.status(late), world.status(sold)], ['confirmed', 'failed'])
@@ -491,8 +491,8 @@ describe('permits of one owner are sent in the order of their nonces', () => {
       world.trade({ seller: other, buyer: OWNER, size: 5, permit: 7 }),
       world.trade({ seller: OWNER, buyer: other, size: 5, permit: 7 }),
     ]
-    // Each owner sells shares that the trade with its own later permit brings; the buyer is the other owner, with its
-    // earlier permit.
+    // In each early trade an owner buys from the other owner, with permit 7. The other owner gets the shares
+    // to sell only in their own late trade, with permit 8.
     world.refuses = (id) => (id === early || id === otherEarly ? LACKS_SHARES : undefined)
     await world.step()
     world.refuses = () => undefined

@@ -74,7 +74,7 @@ export type Port =
   | 'readNotes'
   | 'saveNotes'
 
-/** A question that settlement has asked. */
+/** A request that settlement has made to one of its ports. */
 export type Call = {
   readonly port: Port
   /** It is done and answered. */
@@ -94,7 +94,7 @@ export type Refusal = {
   readonly has?: RefusedTrade['has']
 }
 
-/** Refusals for want of a balance. */
+/** Reasons of refusals that are due to a balance that is too low. */
 const BALANCES: ReadonlySet<string> = new Set([
   'InsufficientCollateral',
   'InsufficientShares',
@@ -247,14 +247,14 @@ export class World {
     this.#life = this.#begin()
   }
 
-  /** A trade that its market has just matched. */
+  /** Makes a trade that its market has just matched, and returns the trade's id. */
   trade(
     wish: {
       market?: number
       matchedAtMs?: number
       expiresInSec?: number
       permit?: boolean | number | Wide
-      /** With this permit the seller pays, too, so the trade is a mint. */
+      /** Permit of a seller who pays, too. If it is given, the trade is a mint. */
       sellerPermit?: Wide
       kind?: FillKind | undefined
       size?: number
@@ -371,7 +371,7 @@ export class World {
     await turnOver()
   }
 
-  /** Mines a block with the possible transactions; returns their number. */
+  /** Mines a block with the pooled transactions, up to the first missing nonce; returns their number. */
   mine(): number {
     this.blocks++
     let taken = 0
@@ -384,7 +384,7 @@ export class World {
     return taken
   }
 
-  /** Removes the blocks from that of the transaction on. */
+  /** Removes the block of the transaction with this nonce, and the blocks of all later transactions. */
   reorg(nonce: number): void {
     for (const [each, { verdicts }] of this.mined) {
       if (each < nonce) continue
@@ -645,7 +645,7 @@ export class World {
   }
 }
 
-/** Runs everything that follows from the events so far. */
+/** Waits four turns of the event loop, in which all work that was caused so far ends. */
 export async function turnOver(): Promise<void> {
   for (let turns = 0; turns < 4; turns++) await new Promise((resolve) => setImmediate(resolve))
 }

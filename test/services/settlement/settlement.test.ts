@@ -527,7 +527,7 @@ describe('settlement fails refused trades', () => {
     const world = new World({ retryGasMax: 300_000 })
     const id = world.trade()
     let sent = 0
-    // It reverts only in its block.
+    // The transaction reverts only in its block, not in the simulation before it is sent.
     world.reverts = () => (++sent % 2 === 0 ? { name: 'Panic', words: 'it panics' } : undefined)
     await world.steps(100)
     assert.equal(world.status(id), 'failed')
@@ -1270,7 +1270,7 @@ class Story {
   readonly world: World
   readonly random: Random
   readonly refusals = new Map<TradeId, Refusal | undefined>()
-  /** Trades that made batches revert as a whole. */
+  /** Trade that makes every batch with it revert as a whole. */
   poison: TradeId | undefined
   kills = 0
   reorgs = 0
@@ -1378,8 +1378,8 @@ class Story {
       const settledBy = world.settledBy.get(keyOf({ tradeId: id }))
       assert(isDecided(status), `${id} is ${status}: forgotten`)
       assert.equal(settledBy !== undefined, status === 'confirmed', `${id} is ${status}`)
-      // The market's hash is that of a transaction that settled the trade. After an unnoticed reorg it may be another
-      // one.
+      // The market's hash is that of a transaction with the trade. After an unnoticed reorg, another
+      // transaction may have settled the trade.
       const row = world.rows.find((each) => each.txHash === txHash)
       if (status === 'confirmed') assert(row?.tradeIds.includes(id), `${id} by ${txHash}`)
       const way = world.wayOf(id)

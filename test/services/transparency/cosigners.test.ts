@@ -91,11 +91,11 @@ await onBothDatabases('cosignatures', ({ migrated, giveBack }) => {
     const witnesses = [
       await addressed(serveWitness(one.witness), one.witness.signer.key),
       await addressed(serveWitness(two.witness), two.witness.signer.key),
-      // Never answers: the round ends without it.
+      // This witness never answers, so the round ends without its cosignature.
       await answering('witness.example/silent', () => {
         asked.silent++
       }),
-      // Signs with another key than its own.
+      // This witness signs with a key that is not its own.
       await answering('witness.example/lying', (request, response) => {
         asked.lying++
         request.resume().on('end', () => response.end(cosign('another text\n', NOW_SEC, forger)))

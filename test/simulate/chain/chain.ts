@@ -54,7 +54,7 @@ export type Block = {
   readonly baseFee: bigint
   readonly mined: readonly Mined[]
   readonly acts: readonly Act[]
-  /** Logs of actions; each action has its own transaction. */
+  /** Logs of all actions in the block. Nodes show the actions as one transaction. */
   readonly actLogs: readonly ModelLog[]
   readonly wallets: ReadonlyMap<Address, Wallet>
   readonly markets: ReadonlyMap<Address, ChainMarket>
@@ -394,7 +394,7 @@ export class SimulatedChain {
     if (pooled.length > 0) this.#pool.delete(random.pick(pooled))
   }
 
-  /** Dollars and shares are conserved in each block. */
+  /** Asserts that a block conserves dollars and shares. */
   assertConserved(block: Block, dollars: bigint): void {
     let sum = 0n
     const shares = new Map<string, bigint>()

@@ -79,7 +79,7 @@ export function indexFlaw({ file }: Tables, chain: SimulatedChain): string | und
 
 const BEHIND_MAX = 8
 
-/** Each claim has one row with its state. */
+/** Returns the first difference between claims and rows; undefined if each claim has one row with its state. */
 function claimFlaw(rows: readonly ClaimRow[], markets: readonly ChainMarket[]): string | undefined {
   const found = new Map(rows.map((row) => [hex(row.assertion_id), row]))
   const claims = markets.flatMap((market) => market.claims.map((claim) => ({ market, claim })))

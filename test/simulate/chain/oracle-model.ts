@@ -33,7 +33,7 @@ export type Claim = {
 }
 
 export const BOND = 100_000_000n
-/** Holds the bonds of open claims. */
+/** Account of the oracle that holds the bonds of open claims. */
 export const ORACLE = `0x${'0a'.repeat(20)}` as Address
 /** Account of the oracle that receives half of a lost bond; the winner gets the other half. */
 export const STORE = `0x${'0b'.repeat(20)}` as Address
@@ -215,7 +215,7 @@ export class OracleModel {
     return [logOf(marketAbi, contract, 'ResolutionDisputed', { marketId, assertionId: claim.id })]
   }
 
-  /** The arbiter decides a disputed claim. */
+  /** Decides a disputed claim, as the arbiter. */
   decide(market: ChainMarket, truth: boolean, funds: Funds): void {
     const claim = openClaimOf(market)
     if (claim?.disputer === undefined || claim.truth !== undefined) return

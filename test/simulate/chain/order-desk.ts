@@ -1,7 +1,7 @@
 /**
- * A front where owners place orders, signed by their own keys or by delegates. Its checks of delegates and of orders
- * that were withdrawn on chain are the real ones. Checks that a front which was told of a withdrawal or a revocation
- * accepts no such order, and that none stays open.
+ * A front where owners place orders, signed by their own keys or by delegates. The checks of delegates and of
+ * orders that were withdrawn on chain are the real ones. After the front has received a withdrawal or a
+ * revocation, it must not accept the affected orders, and none of them may stay open.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -137,7 +137,7 @@ export class OrderDesk {
     const reload = () => {
       this.#withdrawn.reload()
       this.#delegates.reload()
-      // Messages of a reorg may be among the lost ones.
+      // The lost messages may have included one about a reorg.
       this.#told = []
     }
     const channel = new Channel<ChainFollowerProtocol>(port, this.#options, {
@@ -169,7 +169,7 @@ export class OrderDesk {
     return this.#oracle.tradeOf(tradeId)
   }
 
-  /** Notes that an operation, if it is executed, has orders cancelled. */
+  /** Notes which orders an operation may cancel if it is executed. */
   withdraws(operation: RelayOperation): void {
     if (operation.kind === 'cancel-all-before' || operation.kind === 'set-delegate') {
       this.#oracle.cancellingAll(operation.owner)

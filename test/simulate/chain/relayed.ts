@@ -1,6 +1,7 @@
 /**
- * The front that sends the owners' signed operations to the relayer, with the real service of a front. Checks that every
- * operation ends, is executed at most once, that its rows say what the chain says, and that no budget of gas is exceeded.
+ * The front that sends the owners' signed operations to the relayer, with the real service of a front. Checks
+ * that every operation ends, is executed at most once, that its database rows agree with the chain, and that
+ * no budget of gas is exceeded.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -254,7 +255,10 @@ export class Relayed {
     return [...waiting, ...different, ...this.#claimFlaws(rows)]
   }
 
-  /** Each claim has the status of its redemption, and the transaction of a confirmed one redeemed its market. */
+  /**
+   * Returns errors in the claims: each claim must have the status of its redemption, and the transaction of a
+   * confirmed redemption must have redeemed the claim's market.
+   */
   #claimFlaws(rows: readonly RelayRow[]): string[] {
     const { tables, chain } = this.#world
     if (chain.deepReorgs > 0) return []
@@ -292,7 +296,7 @@ export class Relayed {
     return [...missing, ...wrong]
   }
 
-  /** Numbers of operations by kind that succeeded, and how many were asked for. */
+  /** Returns as text the number of requested operations, and for each kind the number that succeeded. */
   get counts(): string {
     const kinds = [...this.#sent].map(([kind, count]) => `${kind} ${count}`).join(', ')
     return `${this.#asked.length} operations: ${kinds}`

@@ -132,7 +132,10 @@ function describe(claims: readonly Claim[]): string {
     .join('; ')
 }
 
-/** Returns the shares that a dollar stands behind: of a resolved market those that won, otherwise those of one outcome. */
+/**
+ * Returns the number of shares that are backed by one dollar each: in a resolved market the shares that won,
+ * otherwise the shares of one outcome.
+ */
 function redeemableAt({ markets, wallets }: Block): bigint {
   const winners = new Map([...markets.values()].map((each) => [each.marketId, each]))
   let sum = 0n

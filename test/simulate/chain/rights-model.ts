@@ -15,7 +15,7 @@ import type { ChainContracts, Executed, Funds, ModelLog, Wallet } from './contra
 
 /** Whatever an account has decided about its orders, delegates and bonds. */
 export type Rights = {
-  /** Time from which a withdrawn order is void, by its hash. */
+  /** By order hash: the time from which a withdrawn order is void. */
   readonly cancelled: ReadonlyMap<OrderHash, number>
   /** Orders with a nonce below `nonce` are void; from `nextFromSec` on, those below `next`. */
   readonly epoch: { readonly nonce: bigint; readonly next: bigint; readonly nextFromSec: number }
@@ -183,7 +183,10 @@ export class RightsModel {
   }
 }
 
-/** Second word of an order's signature by its trader's own key; a delegate's address is that of the delegate. */
+/**
+ * Address in the second word of an order's signature if the trader's own key signed. If a delegate signed,
+ * the word has the delegate's address.
+ */
 const OWN = `0x${'1'.padStart(40, '0')}` as Address
 
 /** Returns whether an order is void for settlement. */

@@ -205,7 +205,7 @@ function headerOf(block: Block, hasFilters: boolean) {
   }
 }
 
-/** Transactions of a block with their logs; those of traders share one. */
+/** Returns the transactions of a block with their logs. All actions of traders are shown as one transaction. */
 function entriesOf(block: Block): { readonly hash: Hex; readonly logs: readonly ModelLog[] }[] {
   const own = block.mined.map(({ transaction: { hash }, logs }) => ({ hash, logs }))
   if (block.actLogs.length === 0) return own

@@ -18,7 +18,7 @@ export function readStablecoin(at: ChainContracts, data: Hex, funds: Funds): Hex
     allowance:
       spender === at.settlement ? wallet.allowance : (wallet.rights.allowances.get(spender) ?? 0n),
     nonces: wallet.permits,
-    // True if the stablecoin can move for every account.
+    // Always true: the stablecoin blocks no account.
     transferFrom: 1n,
   }
   const value = values[functionName]

@@ -388,7 +388,10 @@ class Cluster {
     }
   }
 
-  /** Returns a broken invariant: each slot runs at one node, which owns its log, and all nodes agree about it. */
+  /**
+   * Returns a text about the first broken invariant; undefined if none is broken. Each slot must run at
+   * exactly one node, which owns its log, and all nodes must agree about it.
+   */
   flaw(): string | undefined {
     for (const slot of SLOTS) {
       const at = this.nodes.filter(({ isRunning, runs }) => isRunning && runs.has(slot))

@@ -19,7 +19,7 @@ type Line = {
   isOpen: boolean
 }
 
-/** Messages that a stranger has recorded. */
+/** Maximum number of messages that a stranger records. */
 const RECORDED_MAX = 400
 
 export class Nats {

@@ -210,7 +210,8 @@ class Provider {
   }
 
   get isTroubled(): boolean {
-    // A feed that failed often connects again only after the longest pause.
+    // A feed that has failed several times reconnects only after the longest pause, so the trouble lasts
+    // longer.
     const pauseMs = this.#followers.size === 0 ? FEED_TIMING.backoffMsMax : 0
     return this.#periods.some(({ untilMs }) => untilMs + pauseMs > this.#nowMs)
   }
@@ -256,7 +257,7 @@ class Provider {
     const coarse = Math.max(1, Math.round(cents / this.#stepCents)) * this.#stepCents
     const shifted = coarse + Math.round((coarse * shiftCents) / 1_000_000)
     const lie = this.#is('price-lie', tick)?.factor ?? 1
-    // Afterwards a wild provider tells the truth.
+    // A wild provider pushes wrong prices, but its history has the true ones.
     const wild = way === 'pushed' ? (this.#is('price-wild', tick)?.factor ?? 1) : 1
     return Math.round(shifted * lie * wild)
   }

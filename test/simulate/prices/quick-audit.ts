@@ -49,7 +49,7 @@ type Parts = {
   readonly oracle: Oracle
   readonly reader: PriceReader
   readonly agreementBps: number
-  /** Maximum delay of a report after an instant with which it still counts for that instant. */
+  /** A report counts for an instant only if it comes at most this long after the instant. */
   readonly withinMs: number
   readonly deviationMax: number
   /** Time of the last fault that can affect a market. */

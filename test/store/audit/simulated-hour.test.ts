@@ -53,7 +53,8 @@ test('after a random hour of trading with failures the audit finds no difference
     const clean = await runAudit(dataDir)
     assert.equal(clean.code, 0, `TEST_SEED=${seed}: ${clean.said}`)
     assert.match(clean.said, /no difference/)
-    // To show that the audit checks: after one share and one unit of volume too many, it exits with 1.
+    // Shows that the audit finds differences: with one share too many and one unit of volume too few, it
+    // exits with 1.
     await sqlConnection(database).execute(
       'update positions set yes_shares_e6 = yes_shares_e6 + 1, total_shares_e6 = total_shares_e6 + 1',
     )

@@ -143,10 +143,10 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await has(ann, 1), [600, 361, 0, 0])
     // Bob's cost leaves in proportion, rounded down both times: 501 − 200, then 301 − 100.
     assert.deepEqual(await has(bob, 1), [401, 201, 1_001, 500])
-    // 220 − 200, then 141 − 100.
+    // Bob's profit: 220 − 200, then 141 − 100.
     assert.deepEqual([await made(bob), await made(ann)], [61, 0])
     await happen(...traded(1, 0, ann, eve, 200n, 180n))
-    // 180 − 361 × 200 / 600, rounded down.
+    // Ann's profit: 180 − 361 × 200 / 600, rounded down.
     assert.equal(await made(ann), 60)
     assert.deepEqual(await has(ann, 1), [400, 241, 0, 0])
     assert.deepEqual(await has(eve, 1), [200, 180, 0, 0])
@@ -157,7 +157,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual([await made(ann), await made(eve)], [0, 0], 'a present is a loss of its cost')
     await happen(...merge(1, bob, 401n))
     assert.deepEqual(await has(bob, 1), [0, 0, 600, 300])
-    // 401 − 201 − 200: a merged set returns its value.
+    // A merged set returns its value, so Bob's profit changes by 401 − 201 − 200 = 0.
     assert.equal(await made(bob), 61)
     await assertProfits()
     assert.equal(await openInterestOf(database, { marketId: market(1) }), 600n)
@@ -512,7 +512,7 @@ await onBothDatabases('positions', ({ fresh }) => {
         [1, 1, 0, 0],
       ],
     )
-    // 2 − 1 (two thirds of 2, rounded down), and 0 − 0.
+    // Dan's profit is 2 − 1 (two thirds of 2, rounded down), and Fay's is 0 − 0.
     assert.deepEqual([await made(dan), await made(fay), await made(settlement)], [1, 0, 0])
     await undo(1)
     assert.deepEqual(
@@ -525,7 +525,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual([await made(dan), await made(settlement)], [0, 0])
   })
 
-  /** A few things that the balances allow. */
+  /** Returns a few random events that the balances allow. */
   async function randomEvents(random: Random): Promise<Bare[]> {
     const people = [ann, bob, eve]
     const events: Bare[] = []

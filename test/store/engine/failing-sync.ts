@@ -1,6 +1,6 @@
 /**
- * A thread whose disk fails once during the sync of a commit and then reports success; it prints the results of two
- * commits.
+ * A thread whose disk fails once during the sync of a commit and then reports success. It sends the results
+ * of two commits to its parent.
  */
 
 import { parentPort, workerData } from 'node:worker_threads'
@@ -16,7 +16,7 @@ const durable = {
   close: async () => {},
 }
 const writeAhead = keepWriteAhead(file, copier, undefined, durable)
-// It would never end on its own.
+// The interval keeps the thread running, so that only the crash ends it.
 setInterval(() => {}, 1_000)
 for (const table of ['more', 'most']) {
   file.exec(`create table ${table} (n integer)`)
@@ -24,6 +24,6 @@ for (const table of ['more', 'most']) {
     () => parentPort?.postMessage('committed'),
     () => parentPort?.postMessage('failed'),
   )
-  // The first sync is under way.
+  // Waits until the sync of the first commit is under way.
   await Promise.resolve().then(() => {})
 }

@@ -11,7 +11,10 @@ const { folder, from, to, failSync, failAt } = workerData as {
   folder: string
   from: number
   to: number
-  /** A file whose creation makes the disk fail, and the number before which it is created. */
+  /**
+   * Path of a file whose creation makes the disk fail. The thread creates it before it writes the number
+   * `failAt`.
+   */
   failSync?: string
   failAt?: number
 }

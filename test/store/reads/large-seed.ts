@@ -20,7 +20,10 @@ export type Large = {
 /** Rows of one statement. */
 const STEP = 100_000
 
-/** Numbers from 0 on as `i`, from five digits, because each database limits recursion differently. */
+/**
+ * SQL for the numbers from 0 to 99,999 as `i`. They are composed of five digits, because each database limits
+ * recursion differently.
+ */
 const DIGITS = `(${Array.from({ length: 10 }, (_, digit) => `select ${digit} as d`).join(' union all ')})`
 const NUMBERS = `a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d as i
   from ${['a', 'b', 'c', 'e', 'f'].map((name) => `${DIGITS} as ${name}`).join(' cross join ')}`
@@ -52,7 +55,7 @@ export async function seedTrades(database: Database, large: Large): Promise<void
     `select ${id('i')}, ${chainId}, 'Will it?', '', 'general', ${address('i')}, ${address('1')},
       2000000000, 1700000000 + i, case when i % 4 = 0 then 1 else 0 end, ${startMs}, 0, 1`,
   )
-  // Each market's trades are consecutive, so that few minutes contain many trades of one market.
+  // The trades of each market are consecutive, so that they fall into few minutes.
   const perMarket = Math.ceil(trades / traded)
   const marketOf = lite ? `(i / ${perMarket})` : `(i div ${perMarket})`
   await insert(

@@ -71,7 +71,7 @@ async function tell(database: Database): Promise<void> {
       trades: [
         trade(10, 0, { buyOrderHash: id<OrderHash>('filled') }),
         trade(10, 1, { buyOrderHash: id<OrderHash>('m1') }),
-        // A trade of another market that is equal in everything by which pages are ordered.
+        // A trade of another market with the same time, `seq` and fill index, by which pages are ordered.
         trade(10, 1, { marketId: n, matchedAtMs: START_MS + 10, outcome: NO }),
         ...statuses.map((_, index) => trade(11 + index, 0)),
         trade(20, 0, { marketId: old }),

@@ -42,7 +42,7 @@ const named = (trades: readonly Pick<TradeRecord, 'marketId' | 'seq' | 'fillInde
     return `${name}-${seq}-${fillIndex}`
   })
 
-/** The whole list, page by page. */
+/** Reads the whole list page by page, and returns the names of its trades. */
 async function pages(ask: (before?: TradePlace) => Promise<TradePage>): Promise<string[]> {
   const seen: string[] = []
   let before: TradePlace | undefined

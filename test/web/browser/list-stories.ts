@@ -1,4 +1,7 @@
-/** The list of markets: its filter is in the URL, watched markets stay, and links can be shared. */
+/**
+ * The list of markets: its filter is in the URL, watched markets are kept after a reload, and links can be
+ * shared.
+ */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -53,7 +56,7 @@ export async function eventWithItsMarkets(t: TestContext, stage: Stage): Promise
     t.after(() => maker.orders.cancel({ orderHash, marketId, side: 'buy' }))
   }
   await says(page, 'Selling YES in every market earns 10.0¢ per share.')
-  // A market leads back to its event.
+  // The page of a market links back to its event.
   await page.getByRole('link', { name: DEMO_EVENT.questions[1]!, exact: true }).click()
   await page.getByRole('navigation', { name: 'Where you are' }).getByText(title).click()
   await page.getByRole('heading', { name: title }).waitFor()
@@ -73,7 +76,7 @@ export async function eventWithItsMarkets(t: TestContext, stage: Stage): Promise
   await says(page, 'This page does not exist.')
 }
 
-/** Loads of the page in which the stream may be slow before the test fails. */
+/** Maximum number of page loads: the test fails if the stream is slow in every one of them. */
 const SLOW_LOADS_MAX = 5
 
 export async function listIsReadOnce(t: TestContext, stage: Stage): Promise<void> {

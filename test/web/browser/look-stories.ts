@@ -59,13 +59,13 @@ async function barriers(page: Page, rule?: string): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ html, any }) => `${id}: ${html} ${any[0]?.message}`))
 }
 
-/** Asserts that axe finds nothing, in both colour schemes. */
+/** Asserts that axe finds no serious accessibility problem, in either colour scheme. */
 export async function keepsNobodyOut(page: Page, what: string): Promise<void> {
   // Scripts of the debugger are not subject to the page's content policy.
   await page.evaluate(AXE)
   await page.emulateMedia({ colorScheme: 'dark' })
   assert.deepEqual(await barriers(page), [], what)
-  // The same elements in other colours.
+  // The light scheme shows the same elements, so only the contrast is checked.
   await page.emulateMedia({ colorScheme: 'light' })
   assert.deepEqual(await barriers(page, 'color-contrast'), [], `${what} in light`)
 }
@@ -122,7 +122,7 @@ export async function keysAndExport(t: TestContext, stage: Stage): Promise<void>
   await pressed(/^Sell$/).waitFor()
   await page.keyboard.press('n')
   await pressed(/^NO/).waitFor()
-  // Text typed into a field stays there.
+  // A key that is pressed in a field is text, not a shortcut.
   await ticketOf(page).getByLabel('Shares').focus()
   await page.keyboard.press('b')
   await pressed(/^Sell$/).waitFor()

@@ -27,7 +27,7 @@ async function take(page: Page, name: string): Promise<void> {
   process.stdout.write(`docs/images/${name}.webp\n`)
 }
 
-/** Candles that show the hours, drawn. */
+/** Switches the chart to candles of 15 minutes; resolves when they are drawn. */
 async function showCandles(page: Page): Promise<void> {
   const read = page.waitForResponse(/interval=15m/)
   await page.getByRole('button', { name: '15m', exact: true }).click()

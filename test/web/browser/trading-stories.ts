@@ -47,7 +47,7 @@ export async function tradeOfTwo(t: TestContext, stage: Stage): Promise<void> {
   await ann.getByRole('button', { name: /^Ask 40\.0¢ ?25\.00/ }).click()
   await ticketOf(ann).getByRole('button', { name: 'Buy YES', exact: true }).click()
 
-  // Both show it for some seconds only.
+  // Each page shows its message for some seconds only, so both are checked at the same time.
   await Promise.all([
     says(ann, 'Bought 25.00 YES at 40.0¢: confirmed on chain.'),
     says(bob, 'Sold 25.00 YES at 40.0¢: confirmed on chain.'),
@@ -94,7 +94,7 @@ export async function orderIsProven(t: TestContext, stage: Stage): Promise<void>
   await says(page, 'Order cancelled.')
 }
 
-/** The expected ladder, from the API. */
+/** Reads the book from the API; returns the ladder rows that the page should show. */
 async function bookWords(stage: Stage, outcome: 'YES' | 'NO'): Promise<string[]> {
   const { bids, asks } = await stage.client(ANN).orderbook(stage.markets.quarter.id, outcome)
   const words = (kind: string, levels: readonly { price: number; size: bigint }[]) => {

@@ -368,7 +368,7 @@ test('new blocks show which accounts have changed', async (t) => {
       const spam = await funds.step(watched(other))
       assert.deepEqual(touchedBy(spam), [of(ann), of(bob)].sort(), 'the filter rules others out')
 
-      // Settled trades are read from receipts then.
+      // Now the node refuses all logs, so settled trades are read from receipts.
       proxy.faults = { resultsMax: 0 }
       const trade = await world.trade()
       const settled = await step()

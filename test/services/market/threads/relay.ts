@@ -26,7 +26,7 @@ function relayThread({ name, airwave, deadlineMs }: RelayData): Thread {
   air.onmessage = (event) => {
     const { data } = event as unknown as { data: RelayCall | { from: string } }
     if (!('to' in data) || data.to !== name) return
-    // Asked together, so that they travel together.
+    // All requests are made in one turn, so that the channel sends them together.
     for (const { id, peer, type, message } of data.calls) {
       void refOf(peer)
         .ask(type, message as never)

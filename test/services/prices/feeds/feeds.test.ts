@@ -56,7 +56,7 @@ async function start(t: TestContext): Promise<{
   }
 }
 
-/** Every observation equals the simulator's report at that instant. */
+/** Asserts that every observation equals the simulator's report at that instant. */
 function assertTrue({ simulator }: PriceServer, observations: readonly Observation[]): void {
   for (const { source, asset, price, atMs } of observations) {
     const until = source === 'pyth' ? atMs + 1_000 : atMs + 1

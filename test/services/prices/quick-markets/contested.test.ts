@@ -81,7 +81,7 @@ test('a contested quick market stays contested after the exchange is killed, wha
     await it.until(905, { pyth: 99.6, binance: 100.2, coinbase: 100.2 })
     it.oracle.set(it.market()!.marketId, YES)
     it.restart()
-    // With these histories the source could decide, because all sources now went down.
+    // With these histories the source could decide, because now the price of every source fell.
     for (const source of ['pyth', 'binance', 'coinbase']) it.past.set(`${source} 900`, 99.5)
     await it.until(910, { pyth: 99.5, binance: 99.5, coinbase: 99.5 })
     await it.pass(60)

@@ -46,8 +46,8 @@ test('if sources disagree on whether the price rose, the average of the last min
 test('a price source with a constant offset from the other sources still agrees on the price’s direction', async () => {
   const { until, speaker, market } = world()
   await speaker('pyth')
-  // Binance is half a percent above the others all the time. Each source compares with its own start price, and both
-  // went down.
+  // Binance is half a percent above the others all the time. Each source compares with its own start price,
+  // so the prices of both Pyth and Binance fell.
   await until(0, { pyth: 100, binance: 100.5, coinbase: 100 })
   await until(899, { pyth: 101, binance: 101, coinbase: 101 })
   await until(900, { pyth: 99.75, binance: 100.25, coinbase: 100 })

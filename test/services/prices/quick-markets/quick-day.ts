@@ -85,7 +85,10 @@ export type Day = {
   readonly wrong: readonly string[]
 }
 
-/** With fewer hours, the run is the beginning of the same day. */
+/**
+ * Simulates a day of quick markets, and returns what happened. With fewer hours, simulates only the beginning
+ * of the same day.
+ */
 export async function runDay(random: Random, database: Database, hours = 24): Promise<Day> {
   const clock = simulatedClock(START_MS)
   const simulator = makePriceSimulator({
@@ -205,7 +208,8 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
             chain.contested.add(marketId)
             return `0x${'33'.repeat(32)}`
           }),
-        // In place of the oracle's voters, who would judge by the real price, the outcome of the source counts.
+        // Returns the source's outcome in place of the decision of the oracle's voters, who would judge by
+        // the real price.
         outcomeOnChain: ({ marketId, contested }) =>
           unsure(async () => {
             assert.ok(chain.contested.has(marketId))

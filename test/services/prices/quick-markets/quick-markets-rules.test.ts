@@ -37,7 +37,7 @@ test('a recorded quick market keeps its matching rule when the setting for new m
   await until(1, { pyth: 100 })
   assert.deepEqual(rules, ['book complementary'])
   assert.equal(market()?.matching, 'complementary')
-  // The exchange starts with another setting before the market is on the chain.
+  // Before the market is on the chain, the exchange restarts with another matching rule for new markets.
   restart({ matching: 'same-outcome' })
   broken.delete('create')
   await speaker('pyth')
@@ -168,7 +168,7 @@ test('an end price that two other sources contradict does not decide a market', 
   past.set('pyth 900', 137)
   await pass(30)
   assert.equal(market()?.resolution, null)
-  // Its history is right in the end.
+  // Later, Pyth's history has the right price.
   past.set('pyth 900', 99.9)
   await pass(120)
   assert.deepEqual(

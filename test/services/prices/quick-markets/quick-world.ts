@@ -48,7 +48,7 @@ export type World = {
   readonly calls: string[]
   /** Steps that fail. */
   readonly broken: Set<string>
-  /** Steps that are done without an answer. */
+  /** Steps that are carried out, but whose answer is lost. */
   readonly unanswered: Set<string>
   say(source: PriceSource, usd: number, fields?: Partial<Observation>): Promise<void>
   /**

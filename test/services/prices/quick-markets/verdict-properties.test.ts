@@ -38,7 +38,7 @@ function marksOf(source: PriceSource, { start, minute, end }: Said): Mark[] {
   return said.flatMap(([sec, price]) => (price === undefined ? [] : [mark(source, sec, price)]))
 }
 
-/** Returns the verdict this long after the end, with histories that have no prices. */
+/** Returns the verdict `afterMs` after the market's end, if the histories of the sources have no prices. */
 function verdictOf(marks: readonly Mark[], strike: Mark, afterMs: number): Verdict | undefined {
   const state = newQuickMarkets(
     OPTIONS,

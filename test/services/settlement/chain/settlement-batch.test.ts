@@ -9,7 +9,7 @@ import { batchOf } from '#services/settlement/chain/settlement-batch.ts'
 import { makeSimulation } from '#services/settlement/chain/simulation.ts'
 import { makeSparePermits } from '#services/settlement/chain/spare-permits.ts'
 
-/** The name is in the signature. */
+/** Makes a permit whose signature contains the name and the nonce. */
 function permitOf(name: string, nonce: number): PermitSignature {
   const s = `0x${Buffer.from(`${name} ${nonce}`).toString('hex').padStart(64, '0')}`
   const terms = { nonce: String(nonce), value: '1', deadline: '1', v: 27, r: s, s }

@@ -242,7 +242,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   const url = options.direct === true ? chain.url : proxy.url
   let state: SettlementState
   let served: Served
-  /** A new process: only the log, the database and the chain remain. */
+  /** Starts settlement as a new process would: only the log, the database and the chain remain. */
   function boot(): void {
     const { timeoutMs } = options
     const patience = timeoutMs === undefined ? {} : { timeoutMs }
@@ -478,7 +478,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     },
     orderOf,
     place,
-    /** Places a sell and a buy that match; returns the trade. */
+    /** Places a sell and a buy that match. */
     async trade(
       wish: Partial<OrderWish> & { seller?: number; buyer?: number } = {},
     ): Promise<void> {

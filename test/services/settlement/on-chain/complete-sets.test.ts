@@ -48,7 +48,7 @@ async function assertHoldsNothing(): Promise<void> {
   assert.deepEqual(await holdings(chain.contracts.settlement), [0n, 0n, 0n])
 }
 
-/** Dollars, YES and NO of an account. */
+/** Returns the dollars, YES shares and NO shares of an account. */
 async function holdings(account: number | `0x${string}`): Promise<[bigint, bigint, bigint]> {
   const address = typeof account === 'number' ? chain.chain.account(account).address : account
   const id = market as string as `0x${string}`

@@ -202,7 +202,8 @@ describe('settlement sends trades to the chain', () => {
       await world.place({ by: 5, price: 0.4, permit: second! })
       await world.until('both are decided', world.allDecided)
       assert.deepEqual(await world.statuses(), ['failed', 'confirmed'])
-      // The first order has returned to the book. It matches an empty wallet again; the next order trades later.
+      // The first order has returned to the book, and now matches another sell of account 4. The order with
+      // the third permit trades after that.
       await world.place({ by: 4, side: SELL })
       await world.until('all are decided', world.allDecided)
       await world.place({ by: 10, side: SELL, price: 0.3 })
@@ -703,7 +704,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
         world.proxy.faults = {}
         await world.until('it caught up', () => !world.state.lag.behind)
         assert.deepEqual(lags(), [true, false])
-        // The reaction of the market threads.
+        // If settlement is behind, the market threads refuse new orders, but still accept cancels.
         const { chainId } = chain.settings
         const resting = await world.place({ by: 14, price: 0.2 })
         const lag = (behind: boolean) =>
@@ -756,7 +757,10 @@ describe('settlement fails only trades of wallets that the stablecoin blocks, an
       isBlocked,
     ])
 
-  /** Carol, who is blocked, has traded with herself: the stablecoin refuses both sides. */
+  /**
+   * Runs `body` in a world in which Carol, who is blocked, has traded with herself, so that the stablecoin
+   * refuses both sides.
+   */
   async function inHostileWorld(
     rules: WorldOptions['rules'],
     body: (world: SettlementWorld) => Promise<void>,
