@@ -107,7 +107,10 @@ function readImport(path: string): { contents: string } | { error: string } {
   }
 }
 
-/** Libraries of internal functions and abstract contracts have no bytecode and no artifact. */
+/**
+ * Returns the artifacts by file name. Libraries of internal functions and abstract contracts have no bytecode
+ * and no artifact.
+ */
 function artifacts(output: SolcOutput, names: string[]): Map<string, string> {
   const files = new Map<string, string>()
   for (const source of names) {
