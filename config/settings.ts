@@ -154,7 +154,7 @@ function checkTogether(settings: Settings): void {
   const { transparency } = settings
   if (transparency.mode === 'on' && !transparency.keys.some((key) => key !== '')) {
     throw new SettingsError(
-      'SIBYL_TRANSPARENCY_KEYS: must have a key if the log is public: 0x and the output of openssl rand -hex 32',
+      'SIBYL_TRANSPARENCY_KEYS: must have a key if the log is public; a key is 0x followed by the output of openssl rand -hex 32',
     )
   }
   for (const [name, burst] of [
@@ -236,7 +236,7 @@ function checkNode(settings: Settings): void {
   }
   if (settings.profile === 'production' && cluster.key === '') {
     throw new SettingsError(
-      `SIBYL_CLUSTER_KEY: must be set in production if ${named}: 0x and the output of openssl rand -hex 32`,
+      `SIBYL_CLUSTER_KEY: must be set in production if ${named}; set the same key on all nodes: 0x followed by the output of openssl rand -hex 32`,
     )
   }
   const hasChain = chainRpc.length > 0 || chains.some(({ rpcUrls }) => rpcUrls.length > 0)

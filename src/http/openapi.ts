@@ -324,7 +324,10 @@ function failures(route: Route): Record<string, Json> {
 
 function describedCodes(codes: readonly string[]): string {
   const named = codes.length === 1 ? 'the code' : 'one of the codes'
-  return `The request is rejected with ${named} ${codes.join(', ')}.`
+  const unknown = codes.includes('OUTCOME_UNKNOWN')
+    ? ' With OUTCOME_UNKNOWN, the exchange may have executed the request. With any other code, it has not.'
+    : ''
+  return `The request fails with ${named} ${codes.join(', ')}.${unknown}`
 }
 
 const SHOWN_REQUEST_ID = 'b7c2-1'

@@ -71,7 +71,7 @@ export const SUBSCRIBE_FRAMES = {
     implied: Type.Optional(
       flag({
         description:
-          'True to include, in a complementary market, the levels that come from orders of the other outcome',
+          'True to include implied levels, which come from orders of the other outcome. Only a complementary market has such levels: there, buy orders for YES can match buy orders for NO, and sell orders can match likewise',
       }),
     ),
     since: sinceSeq,

@@ -355,7 +355,7 @@ function applyClosed(market: ReplayMarket, event: PublicClosed, check: Check): v
     const isFilled = reason === 'filled' || reason === 'taken'
     check(
       isFilled === (taking.remaining === 0),
-      `the reason ${reason} is wrong: ${taking.remaining} of the order remain`,
+      `the order cannot end with the reason ${reason}: the unfilled part of its size is ${taking.remaining}`,
     )
     check(isFilled || order.timeInForce !== 'FOK', 'a FOK order ended without a complete fill')
     const maker = crossing(market, order)

@@ -133,7 +133,7 @@ test('the log commands detect an exchange that hides or changes entries of its p
   )
 
   await t.test(
-    'log receipt reports a signed receipt that the public log does not fulfil',
+    'the command log receipt reports a signed receipt whose promise the public log does not keep',
     async () => {
       const file = join(folder, 'order.receipt')
       const promise = async (log: Log, status: 'accepted' | 'cancelled', seq: number) => {

@@ -464,7 +464,7 @@ describe('the settlement contract rejects an invalid fill without affecting othe
     assert.deepEqual(!both.settled && both.fault, 'Both')
   })
 
-  test('a fill of orders cancelled on chain is rejected alone (OrderCancelled), but not before the delay ends', async () => {
+  test('a fill of orders cancelled on chain settles until the cancel delay ends, and then fails with OrderCancelled', async () => {
     const { ann, bob, buy, sell, trade, chain, settlement, hashOrder, read } = world
     const terms = { price: 550_000n, size: 10n * UNIT, expiration: (await chain.now()) + 100_000n }
     const buyOrder = await buy(ann, market.id, terms)

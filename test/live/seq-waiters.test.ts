@@ -87,7 +87,7 @@ test('the number of reads of one IP address that wait for a minSeq is limited, w
   assert.equal(await later, undefined, 'reads that are over leave their places')
 })
 
-test('the networks of one IPv6 /48 cannot take all places of reads that wait for a minSeq', async () => {
+test('clients in one IPv6 /48 network cannot use up all places for reads that wait for a minSeq', async () => {
   const { waiters, advance } = waitersAt(5)
   const wait = (ip: string) => waiters.until(id, 6, { deadlineAtMs: 60_000, ip })
   const waiting = Array.from({ length: 200 }, (_, at) => wait(`2001:db8:1:${at % 20}::1`))

@@ -234,7 +234,7 @@ test('starting an exchange with an invalid setting prints one line and fails', a
   assert.equal(said, 'sibyl: SIBYL_PORT: must be an integer from 0 to 65535, but it is "eighty"\n')
 })
 
-test('starting an exchange prints one line and fails if the data folder cannot be created', async (t) => {
+test('if the data folder cannot be created, the exchange prints one line and exits with code 1', async (t) => {
   if (!existsSync('/proc/self')) return t.skip('there is no /proc here')
   const { code, said } = await runToEnd({ SIBYL_PORT: '0', SIBYL_DATA_DIR: '/proc/sibyl' })
   assert.equal(code, 1)

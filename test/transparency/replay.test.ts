@@ -159,7 +159,7 @@ test('the replay finds a post-only order that matches on arrival', () => {
   assert.throws(() => replay(takes(asPostOnly)), /post-only order matches/)
 })
 
-test('the replay finds an order placed after its bookByMs, and an invalid replacement of another order', () => {
+test('the replay reports an order placed after its bookByMs, and an order that replaces another order in an invalid way', () => {
   const life = lifeWith((market) => {
     market.place(buy('YES').at(0.4).size(1).named('old'))
     const bookByMs = market.nowSec * 1_000 + 5

@@ -55,15 +55,15 @@ const ERRORS: readonly RejectionCode[] = [
 
 const IDEMPOTENT =
   'The answer arrives when the transaction is broadcast. If the same signed request is sent again, the answer ' +
-  'has the same transaction, which the exchange sends to the chain only once. If the chain already has ' +
-  'the requested state, no transaction is sent; the answer has the hash of the transaction that caused this ' +
+  'names the same transaction. The exchange sends that transaction to the chain only once. If the chain already has ' +
+  'the requested state, no transaction is sent. The answer then has the hash of the transaction that caused this ' +
   'state, or an empty hash if that transaction is unknown.'
 
 const REVOCATION =
-  'A reduction or revocation is rejected while unsettled trades of the owner need the approval or allowance (409 ' +
-  '`TRADES_PENDING`, with the ids of the trades). It is also rejected while open orders need it (409 ' +
-  '`ORDERS_OPEN`); cancel these orders first. Until the transaction is confirmed, new orders that would need ' +
-  'it are rejected (429 `ALLOWANCE_CHANGING`).'
+  'A revocation is rejected while unsettled sales of the owner need the approval (409 ' +
+  '`TRADES_PENDING`, with the ids of the trades). A revocation is also rejected while the owner has open sell orders (409 ' +
+  '`ORDERS_OPEN`); cancel these orders first. Until the revocation is confirmed, new sell orders of the owner ' +
+  'are rejected (429 `ALLOWANCE_CHANGING`).'
 
 const REDEMPTION =
   'The request is rejected while unsettled sales of the owner need the tokens (409 `TRADES_PENDING`). It is ' +
@@ -140,9 +140,16 @@ const PERMIT = {
   body: StablecoinPermitBody,
   summary: 'Allow the exchange to spend the owner’s stablecoin',
   description:
-    'The request is an ERC-2612 permit: it sets the owner’s allowance for the settlement contract, or for the ' +
-    'conditional tokens, to `value`. The permit uses up the owner’s next nonce. If open orders of the owner carry ' +
-    `permits with that nonce or later ones, these permits become invalid, so \`value\` must also cover those orders. ${REVOCATION}`,
+    'The request is an ERC-2612 permit. The permit sets the owner’s allowance for `spender` to `value`. The spender is ' +
+    'the settlement contract or the conditional tokens contract. The permit uses the owner’s next nonce at the stablecoin. ' +
+    'If an open order has a permit with the same nonce, the permit of that order becomes invalid. Therefore the ' +
+    'allowance of the settlement contract must afterwards cover all unsettled purchases and open buy orders of the ' +
+    'owner, including orders with permits. If the allowance would not cover the unsettled purchases, the request is ' +
+    'rejected (409 `TRADES_PENDING`, with the ids of the trades). If the allowance would not also cover the open buy ' +
+    'orders, the request is rejected (409 `ORDERS_OPEN`); cancel orders first. Until the transaction is confirmed, ' +
+    'new buy orders with a permit are rejected (429 `ALLOWANCE_CHANGING`). If the request lowers the allowance of the ' +
+    'settlement contract, new buy orders without a permit are rejected, too. These rules do not apply if the ' +
+    'allowance of the settlement contract is afterwards at least 2^128.',
   errors: ['TRADES_PENDING', 'ORDERS_OPEN'] as const,
   examples: { 'without limit': PERMIT_EXAMPLE },
   read: stablecoinPermitOf,
@@ -260,8 +267,8 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: CancelAllBeforeBody,
       summary: 'Withdraw, on the chain, all orders whose nonce is below the given nonce',
       description:
-        'The withdrawal includes orders that the exchange has not seen, and orders signed later with a lower nonce. ' +
-        'If nonces rise with time, as in the SDK, new orders are not affected. The withdrawal cannot be undone.',
+        'The request withdraws all orders of the owner whose nonce is below `nonce`, including orders that the exchange has not received. Orders that the owner signs later with a nonce below `nonce` are void, too. ' +
+        'Orders with a higher or equal nonce stay valid. The SDK uses nonces that rise with time, so its later orders stay valid. The exchange removes the withdrawn orders from the book as soon as the transaction is in a block. The settlement contract rejects these orders after its delay. The withdrawal cannot be undone.',
       examples: { 'all that were signed until then': EPOCH_EXAMPLE },
       read: cancelAllBeforeOf,
     }),

@@ -1,6 +1,6 @@
 /**
  * Reads records from a partition's file, for its owner and for readers in other threads. The reader checks
- * every row and its offset: a gap between two rows, or a row that continues after the last offset, is a
+ * every row and its offset: a gap between two rows, or a row that extends beyond the last offset, is a
  * fault.
  */
 
@@ -135,7 +135,9 @@ export class BatchReader<Event extends LogEvent> {
         next = row.first_offset + row.count
       }
       if (next > lastOffset + 1) {
-        throw corrupt(`${this.#path}: a batch continues after the last offset ${lastOffset}`)
+        throw corrupt(
+          `${this.#path}: a batch extends beyond the last offset of the file, ${lastOffset}`,
+        )
       }
     } finally {
       if (own) this.#db.exec('COMMIT')

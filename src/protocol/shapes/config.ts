@@ -71,7 +71,9 @@ const LIMITS = {
     'Pause of a trader after a trade that failed by their fault, in seconds: they can place no orders. The pause ' +
       'doubles with each further failure. 0 means no pause',
   ),
-  cooldownSecondsMax: limit('Longest pause of a trader after repeated failures, in seconds'),
+  cooldownSecondsMax: limit(
+    'Maximum time for which a trader can place no orders after trades that failed by their fault, in seconds',
+  ),
   requestDeadlineMs: limit('Maximum duration of a request, in milliseconds'),
   headerBytesMax: limit('Maximum total size of the headers of a request, in bytes'),
   headersMax: limit('Maximum number of headers of a request'),

@@ -213,7 +213,10 @@ export async function transact<T>(
  */
 function noteFailure({ servers, logins }: Database, error: unknown): void {
   if (isServerIdle(error)) servers?.leave('the database server is not part of its cluster')
-  if (isLockWait(error)) servers?.leave('the database server does not keep up with its cluster')
+  if (isLockWait(error))
+    servers?.leave(
+      'a statement exceeded its lock timeout: the database server may be too far behind its cluster',
+    )
   const refusal = loginRefusal(error)
   if (refusal !== undefined) logins?.refused(refusal)
 }

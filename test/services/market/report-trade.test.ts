@@ -191,7 +191,7 @@ const nothingComesBack: [
   ['the order expired meanwhile', 500, (market) => market.at(500)],
 ]
 for (const [why, livesSec, meanwhile] of nothingComesBack) {
-  test(`a failed trade returns no quantity when ${why}`, () => {
+  test(`a failed trade does not put its quantity back into the sell order when ${why}`, () => {
     const market = given()
     const selling = sell('YES').at(0.4).size(10).by('bob').named('s')
     market.place(selling.until(START_SEC + livesSec))

@@ -94,7 +94,7 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     assert.deepEqual(world.wayOf(third), ['failed'])
   })
 
-  it('a trade whose seller lacks shares waits if older trades leave enough of the buyer’s allowance', async () => {
+  it('a trade waits for its seller’s incoming shares if the buyer’s allowance covers that trade after the older trades', async () => {
     const { world } = await resold({ bought: 4, sold: 1 })
     const second = world.trade({ seller: RESELLER, buyer: BUYER, size: 1 })
     world.refuses = (id) =>

@@ -1001,7 +1001,7 @@ describe('settlement recovers after a kill during a reorg', () => {
     assertIdle(world.state)
   })
 
-  it('after a kill and a reorg, settlement reverts a confirmed trade whose transaction is gone, and resends it', async () => {
+  it('a confirmed trade whose transaction is gone after a kill and a reorg becomes reverted, submitted and confirmed again', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)

@@ -38,7 +38,7 @@ const STEPS = 400
 const SEED = Number(process.env.TEST_SEED ?? 20_261_118)
 
 type Rules = { readonly pure: boolean; readonly storedFirst: boolean }
-type Life = 'kills' | 'two at once' | 'lost database'
+type Life = 'kills' | 'two signers' | 'lost database'
 type Signed = { readonly size: number; readonly root: Uint8Array }
 
 /** The durable rows of an event log. */
@@ -159,7 +159,7 @@ async function contradictions(
   }
 
   let nodes = [incarnation(portsOf()), incarnation(portsOf())]
-  const use = life === 'two at once' ? 2 : 1
+  const use = life === 'two signers' ? 2 : 1
   for (let round = 0; round < ROUNDS; round++) {
     available = Math.min(rows.length, available + random.int(0, 3))
     if (life === 'lost database' && random.chance(0.1)) {
@@ -202,14 +202,14 @@ await onBothDatabases(
       { pure: true, storedFirst: false, found: [] },
       // With random entries a stored tree is still continued, until the database is lost.
       { pure: false, storedFirst: true, found: ['lost database'] },
-      { pure: false, storedFirst: false, found: ['kills', 'two at once', 'lost database'] },
+      { pure: false, storedFirst: false, found: ['kills', 'two signers', 'lost database'] },
     ]
     for (const { found, ...rules } of cases) {
       // Cases that break a rule run on one database only.
       if (dialect === 'mysql' && found.length > 0) continue
-      const kept = `${rules.pure ? 'pure' : 'random'} entries, ${rules.storedFirst ? 'stored before' : 'signed before stored'}`
-      test(`with ${kept}, the public log contradicts itself only after: ${found.join(', ') || 'nothing'}`, async (t) => {
-        for (const life of ['kills', 'two at once', 'lost database'] as const) {
+      const kept = `${rules.pure ? 'reproducible' : 'random'} entries and trees ${rules.storedFirst ? 'stored before they are signed' : 'signed before they are stored'}`
+      test(`with ${kept}, exactly these faults lead to contradicting checkpoints: ${found.join(', ') || 'none'}`, async (t) => {
+        for (const life of ['kills', 'two signers', 'lost database'] as const) {
           const url = await migrated()
           const database = await openDatabase(url)
           try {

@@ -78,7 +78,10 @@ export function makeSessionOrders(
       ends.isHandled(session) || [...fronts].some((claimed) => claimed.has(session))
     const unclaimed = index.sessions().filter((session) => !isKnown(session))
     if (unclaimed.length === 0) return
-    log.warn({ sessions: unclaimed.length }, 'orders of ended sessions are cancelled')
+    log.warn(
+      { sessions: unclaimed.length },
+      'no front has claimed these sessions, so their orders are cancelled',
+    )
     for (const session of unclaimed) ends.suspend(session, monotonicMs())
   }
 

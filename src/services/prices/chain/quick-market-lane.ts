@@ -102,9 +102,13 @@ function makeAwaitedSends(
       if (outcome === 'succeeded' && receipt !== undefined) waiter.resolve(receipt.txHash)
       else
         waiter.reject(
-          new Fault('CHAIN_REFUSED', `the transaction of the quick market was ${outcome}`, {
-            retryable: true,
-          }),
+          new Fault(
+            'CHAIN_REFUSED',
+            `the transaction of the quick market ${transaction.reference} with the purpose ${transaction.purpose} was ${outcome}`,
+            {
+              retryable: true,
+            },
+          ),
         )
     }
   }
@@ -193,7 +197,7 @@ export function makeQuickMarketLane(options: LaneOptions): QuickMarketLane {
       if (contested === null) {
         throw new Fault(
           'NOT_CONTESTED',
-          'the price sources of this quick market do not contradict each other',
+          'the quick market cannot be opened to the oracle, because its price sources do not contradict each other',
           {
             retryable: false,
           },
