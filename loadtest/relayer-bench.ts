@@ -31,7 +31,8 @@ const relayed = await openRelayed({
     SIBYL_RELAYER_KEYS: RELAYING.map(devnetKey).join(','),
     SIBYL_RELAYER_POLL_MS: '100',
     SIBYL_RELAYER_GAS_PER_DAY: '1000000000000',
-    SIBYL_RELAYER_REQUIRE_HOLDINGS: 'false',
+    SIBYL_RELAYER_MIN_HOLDING: '0',
+    SIBYL_RELAYER_TRADERS_PERCENT: '0',
   },
 })
 const { chain, exchange } = relayed
