@@ -85,10 +85,14 @@ export class Resolutions {
       for (const { id, settledBy } of claims) if (settledBy === this.#own) this.settled.add(id)
       return
     }
-    const isExcused = claims.some(({ settledBy, settledAtSec = 0 }) => {
+    const isExcused = claims.some((claim) => {
+      const { settledBy, settledAtSec = 0, disputer, truth, windowEndsSec } = claim
       // A node that lags may simulate without the exchange's own settlement, so a second one is sent.
       const isNew = block.atSec - settledAtSec <= LAG_SEC_MAX
-      return settledBy !== undefined && (settledBy !== this.#own || isNew)
+      if (settledBy !== undefined && (settledBy !== this.#own || isNew)) return true
+      // It may also simulate without a dispute at the end of the window.
+      const isOpen = disputer !== undefined && truth === undefined
+      return isOpen && block.atSec - windowEndsSec <= LAG_SEC_MAX
     })
     if (isExcused || this.#chain.reorgs > 0) return
     throw new Violation('no-waste', `the settlement of ${contract} reverted: ${describe(claims)}`)
