@@ -1,28 +1,36 @@
 /**
- * A process that uses a share of one core, in short bursts, and does nothing else: the control of `hostile-soak.ts`.
+ * A process that uses as much CPU time as another process did, at the same times, and does nothing else: the control of
+ * `hostile-soak.ts`.
  */
 
 import { once } from 'node:events'
+import { constants, setPriority } from 'node:os'
 
-export type BurnerWork = { readonly share: number; readonly seconds: number }
+/** CPU time that a process had used in all at a time since its start, both in milliseconds. */
+export type CpuMark = { readonly atMs: number; readonly usedMs: number }
+
+export type BurnerWork = { readonly marks: readonly CpuMark[] }
 
 /** Interval between two bursts, the same as that of the attackers. */
 const PERIOD_MS = 20
 
-const [{ share, seconds }] = (await once(process, 'message')) as [BurnerWork]
-const spentMs = (): number => {
+setPriority(constants.priority.PRIORITY_LOW)
+const [{ marks }] = (await once(process, 'message')) as [BurnerWork]
+const usedMs = (): number => {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1_000
 }
-const [fromMs, startedMs] = [spentMs(), performance.now()]
-const endMs = startedMs + seconds * 1_000
+const [fromMs, startedMs] = [usedMs(), performance.now()]
+const endMs = startedMs + (marks.at(-1)?.atMs ?? 0)
+let next = 0
 /**
- * Returns whether this process has used less CPU time than its share. The duration of a burst cannot be used
- * instead, because bursts take longer on a busy machine.
+ * Returns whether this process has used less CPU time than the other one by this time. The duration of a burst cannot
+ * be used instead, because bursts take longer on a busy machine.
  */
-const isBehind = (): boolean => {
+function isBehind(): boolean {
   const nowMs = performance.now()
-  return nowMs < endMs && spentMs() - fromMs < share * (nowMs - startedMs)
+  while (next < marks.length && marks[next]!.atMs <= nowMs - startedMs) next++
+  return nowMs < endMs && usedMs() - fromMs < (marks[next]?.usedMs ?? 0)
 }
 while (performance.now() < endMs) {
   while (isBehind()) for (let turn = 0; turn < 1_000; turn++) Math.sqrt(turn)

@@ -1,6 +1,8 @@
 /** The attackers of `hostile-soak.ts`, in a process of their own: every attack at the same time, from each address. */
 
 import { once } from 'node:events'
+import { constants, setPriority } from 'node:os'
+import type { CpuMark } from './cpu-burner.ts'
 import { largeFiles, longContentTypes, marketLists, misfitBodies } from './hostile-http.ts'
 import { conflatedSnapshots, tickerTopics } from './hostile-stream.ts'
 
@@ -20,23 +22,34 @@ export type HostileWork = {
 export type HostileResult = {
   /** Counts of each address, by the name of the attack. */
   readonly attacks: Readonly<Record<string, readonly object[]>>
-  readonly cpuSeconds: number
+  /** CPU time of this process in the course of the attack. */
+  readonly cpuMarks: readonly CpuMark[]
 }
 
+const MARK_MS = 100
+
+// Real attackers use the cores of other machines. With the lowest priority they delay no thread of the exchange.
+setPriority(constants.priority.PRIORITY_LOW)
 // Waits for its work: loading this program takes half a second of a core, which is no part of the attack.
 process.send?.('loaded')
 const [work] = (await once(process, 'message')) as [HostileWork]
 const { url, addresses, seconds, only } = work
 const chosen = Object.entries(ATTACKS).filter(([name]) => only === undefined || only.includes(name))
+const [before, startedMs] = [process.cpuUsage(), performance.now()]
+const cpuMarks: CpuMark[] = []
+const marking = setInterval(() => {
+  const { user, system } = process.cpuUsage(before)
+  cpuMarks.push({ atMs: performance.now() - startedMs, usedMs: (user + system) / 1_000 })
+}, MARK_MS)
 const told = await Promise.all(
   chosen.map(async ([name, attack]) => [
     name,
     await Promise.all(addresses.map((address) => attack(url, address, seconds))),
   ]),
 )
-const { user, system } = process.cpuUsage()
+clearInterval(marking)
 const result: HostileResult = {
   attacks: Object.fromEntries(told) as HostileResult['attacks'],
-  cpuSeconds: (user + system) / 1_000_000,
+  cpuMarks,
 }
 process.send?.(result, () => process.exit(0))

@@ -12,7 +12,8 @@
  * of an attack.
  *
  * The attackers run in their own process but share the cores, so on few cores they cause part of the ratio. Therefore a
- * control follows each attack: another process uses the same share of a core as the attackers did, and sends nothing.
+ * control follows each attack and lasts as long: another process uses the CPU time that the attackers used, at the same
+ * times, and sends nothing.
  * `ratiosToControl` is what the exchange itself adds to that. Each phase also prints how late the front's event loop
  * was, and how late this program was in the slowest seconds: such delays are not the exchange's.
  */
@@ -22,7 +23,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import type { MarketId } from '#domain/ids.ts'
 import { openExchange } from '../test/support/exchange.ts'
-import type { BurnerWork } from './cpu-burner.ts'
+import type { BurnerWork, CpuMark } from './cpu-burner.ts'
 import { Histogram } from './histogram.ts'
 import type { HostileResult, HostileWork } from './hostile-attackers.ts'
 import { deepenBook, readDomain } from './hostile-stream.ts'
@@ -48,7 +49,7 @@ const SAMPLE_MS = 1_000
 const SLOWEST = 8
 const PACE_MS = 2
 const OWN_SAMPLE_MS = 10
-/** Maximum duration of the quiet phase and of each control measurement. */
+/** Maximum duration of the quiet phase. */
 const CALM_SECONDS_MAX = 60
 const TICKS_PER_SECOND = 100
 
@@ -230,10 +231,10 @@ async function startAttackers(
   return { ended }
 }
 
-/** Measures the honest client while another process uses this share of a core. */
-async function control(share: number, seconds: number): Promise<Phase> {
+/** Measures the honest client while another process uses as much CPU time as the attackers did. */
+async function control(marks: readonly CpuMark[], seconds: number): Promise<Phase> {
   const child = fork(new URL('./cpu-burner.ts', import.meta.url))
-  const work: BurnerWork = { share, seconds }
+  const work: BurnerWork = { marks }
   child.send(work)
   const ended = once(child, 'exit')
   const phase = await measure(seconds)
@@ -274,7 +275,8 @@ try {
     const attacking = await startAttackers(addresses, seconds)
     const phase = await measure(seconds)
     const attackers = await attacking.ended
-    const alike = await control(attackers.cpuSeconds / seconds, calmSeconds)
+    const alike = await control(attackers.cpuMarks, seconds)
+    const attackSeconds = (attackers.cpuMarks.at(-1)?.usedMs ?? 0) / 1_000
     const told = { ratios: ratios(phase, quiet), growth: growth(phase) }
     const isBad = told.ratios.some((each) => each > RATIO_MAX) || phase.failed > 0
     if (isBad || told.growth > GROWTH_MAX) process.exitCode = 1
@@ -282,9 +284,12 @@ try {
     const line = {
       ...{ phase: `${count} hostile`, orders, healthz, ...told, failed, slowest, frontLate },
       residentMiB: top(memory),
-      control: { orders: alike.orders, healthz: alike.healthz, frontLate: alike.frontLate },
+      control: {
+        ...{ orders: alike.orders, healthz: alike.healthz, slowest: alike.slowest },
+        frontLate: alike.frontLate,
+      },
       ratiosToControl: ratios(phase, alike),
-      cpuSeconds: { attackers: Number(attackers.cpuSeconds.toFixed(1)), ...phase.cpuSeconds },
+      cpuSeconds: { attackers: Math.round(attackSeconds), ...phase.cpuSeconds },
       attacks: attackers.attacks,
     }
     process.stdout.write(`${JSON.stringify(line)}\n`)

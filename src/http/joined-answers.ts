@@ -41,7 +41,7 @@ const LONG_BYTES = 128 * 1024
 const PAUSE_TIMES = 3
 /** The fastest compression level, because the lists of a busy exchange change quickly. */
 const LEVEL = 1
-const COMMA = Buffer.from(',')
+const COMMA = ','.charCodeAt(0)
 const GZIP = ['gzip'] as const
 
 const zip = promisify(gzip)
@@ -104,16 +104,22 @@ function isSame(a: List, b: List): boolean {
 }
 
 function join(list: List): Joined {
-  const { before, items, after } = list
-  const pieces: Uint8Array[] = [Buffer.from(before)]
-  const tags: string[] = []
-  for (const [at, { raw, headers }] of items.entries()) {
-    if (at > 0) pieces.push(COMMA)
-    pieces.push(typeof raw === 'string' ? Buffer.from(raw) : raw)
-    // The tag of an item is hashed instead of its bytes, which are many times as long.
-    tags.push(headers?.etag ?? entityTag(raw))
+  const [before, after] = [Buffer.from(list.before), Buffer.from(list.after)]
+  const items = list.items.map(({ raw }) => (typeof raw === 'string' ? Buffer.from(raw) : raw))
+  const commas = Math.max(0, items.length - 1)
+  let length = before.length + commas + after.length
+  for (const item of items) length += item.length
+  const plain = Buffer.allocUnsafeSlow(length)
+  plain.set(before)
+  let end = before.length
+  for (const [at, item] of items.entries()) {
+    if (at > 0) plain[end++] = COMMA
+    plain.set(item, end)
+    end += item.length
   }
-  pieces.push(Buffer.from(after))
-  const etag = entityTag(`${before}${tags.join(',')}${after}`)
-  return { ...list, plain: Buffer.concat(pieces), etag, zipped: undefined }
+  plain.set(after, end)
+  // The tag of an item is hashed instead of its bytes, which are many times as long.
+  const tags = list.items.map(({ raw, headers }) => headers?.etag ?? entityTag(raw))
+  const etag = entityTag(`${list.before}${tags.join(',')}${list.after}`)
+  return { ...list, plain, etag, zipped: undefined }
 }

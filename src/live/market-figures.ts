@@ -58,9 +58,10 @@ export type FiguresBook = {
   isPrepared(marketId: MarketId): boolean
   /**
    * Returns the figures; undefined if the database is unavailable and the figures are not known. Returns the same
-   * object until something changes.
+   * object until something changes. Reading the clock takes longer than the rest, so a caller that needs the figures of
+   * many markets passes the time.
    */
-  of(marketId: MarketId): MarketFigures | undefined
+  of(marketId: MarketId, nowMs?: number): MarketFigures | undefined
   /** Returns whether the database's figures may be outdated. */
   isUnsure(marketId: MarketId): boolean
   /** Reports that the board missed trades of a market, or that a trade of the market failed. */
@@ -162,15 +163,15 @@ export function makeFiguresBook(ports: {
       await Promise.all(waits)
     },
     isPrepared: (marketId) => !isOld(marketId, clock.nowMs()),
-    of(marketId) {
+    of(marketId, nowMs = clock.nowMs()) {
       const shown = board().markets.get(marketId)
       let entry = entries.get(marketId)
       if (entry === undefined) {
         if (shown?.hasAllTrades !== true) return undefined
-        keep(marketId, nothing(marketId), clock.nowMs())
+        keep(marketId, nothing(marketId), nowMs)
         entry = entries.get(marketId)!
       }
-      return currentOf(entry, shown, clock.nowMs())
+      return currentOf(entry, shown, nowMs)
     },
     isUnsure: (marketId) =>
       board().markets.get(marketId)?.hasAllTrades !== true &&

@@ -317,12 +317,12 @@ function makeListWriter(ports: ListSources) {
     const made = unchanged(page)
     if (made !== undefined) return made
     await Promise.all([figures.prepare(marketIds), marketEvents.prepare(marketIds)])
-    await writeEntries(markets, request.ip ?? '')
+    const items = await itemsOf(markets, request.ip ?? '')
     const last = markets.length < limit ? undefined : markets.at(-1)
     const next = last === undefined ? null : cursorBehind(last)
     const list = {
       before: '{"markets":[',
-      items: markets.map(written),
+      items,
       after: `],"count":${markets.length},"nextCursor":${JSON.stringify(next)}}`,
     }
     const { version: boardVersion } = board
@@ -331,21 +331,28 @@ function makeListWriter(ports: ListSources) {
     return list
   }
 
-  /** Writes the entries that are new or have changed, a few in each turn of the event loop. */
-  async function writeEntries(markets: readonly ListedMarket[], ip: string): Promise<void> {
-    let pausedAt = entriesMade
+  /**
+   * Returns the list entries of the markets, all as of one turn of the event loop. Only a few entries that are new or
+   * have changed are written in each turn. If that takes several turns, the finished entries are compared once more.
+   */
+  async function itemsOf(markets: readonly ListedMarket[], ip: string): Promise<RawReply[]> {
+    const items: RawReply[] = []
+    let [atMs, madeBefore, pauses] = [nowMs(), entriesMade, 0]
     for (const found of markets) {
-      written(found)
-      if (entriesMade - pausedAt < ENTRIES_PER_TURN) continue
+      items.push(written(found, atMs))
+      if (entriesMade - madeBefore < ENTRIES_PER_TURN) continue
       await (turns?.next(ip) ?? nextTurn())
-      pausedAt = entriesMade
+      pauses++
+      atMs = nowMs()
+      madeBefore = entriesMade
     }
+    return pauses === 0 ? items : markets.map((found) => written(found, atMs))
   }
 
   /** Returns a market's list entry; the same object as long as the market is unchanged. */
-  function written(found: ListedMarket): RawReply {
+  function written(found: ListedMarket, atMs: number): RawReply {
     const { market, closed, winningOutcome } = found
-    const known = figures.of(market.id)
+    const known = figures.of(market.id, atMs)
     const event = marketEvents.of(market.id)
     const before = known === undefined ? undefined : listed.get(known)
     if (
