@@ -421,6 +421,12 @@ export const SNAPSHOTS_KEPT_BYTES_MAX = 32 * 1024 * 1024
  */
 export const UNREAD_BYTES_PER_ADDRESS_MAX = 64 * 1024 * 1024
 
+/**
+ * Maximum number of unread bytes of the long answers of all clients, at one front thread. Above it, only clients with
+ * few unread bytes get further long answers.
+ */
+export const UNREAD_BYTES_MAX = 512 * 1024 * 1024
+
 /** Maximum number of bytes of all requests and frames that wait to be handled at a front. */
 export const WAITING_BYTES_MAX = 16 * 1024 * 1024
 

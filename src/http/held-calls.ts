@@ -3,7 +3,7 @@
  * abort handler and a deadline until it ends.
  */
 
-import { UNREAD_BYTES_PER_ADDRESS_MAX } from '#domain/limits.ts'
+import { UNREAD_BYTES_MAX, UNREAD_BYTES_PER_ADDRESS_MAX } from '#domain/limits.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Call } from './call.ts'
 import { makeRangeCounts, type RangeCounts } from './range-counts.ts'
@@ -42,7 +42,11 @@ export function makeHeldCalls(options: {
   const { clock, overdue, perIpMax, siteTimes } = options
   const held = new Set<Call>()
   const ranges = makeRangeCounts({ perRangeMax: perIpMax, siteTimes })
-  const unread = makeRangeCounts({ perRangeMax: UNREAD_BYTES_PER_ADDRESS_MAX, siteTimes })
+  const unread = makeRangeCounts({
+    perRangeMax: UNREAD_BYTES_PER_ADDRESS_MAX,
+    totalMax: UNREAD_BYTES_MAX,
+    siteTimes,
+  })
   let draining = false
   let sweeping = false
   let drained: (() => void) | undefined

@@ -13,15 +13,22 @@ export type RangeCounts = {
   isFull(ip: string): boolean
 }
 
+/** Share of its maximum that a range may use while all ranges together exceed their maximum. */
+const CROWDED_SHARE = 1 / 64
+
 export function makeRangeCounts({
   perRangeMax,
+  totalMax = Number.POSITIVE_INFINITY,
   siteTimes = Number.POSITIVE_INFINITY,
 }: {
   readonly perRangeMax: number
+  /** Maximum count of all ranges together; unlimited by default. Above it, only ranges that use little may use more. */
+  readonly totalMax?: number | undefined
   /** Maximum count of an IPv6 /48, as a multiple of `perRangeMax`; unlimited by default. */
   readonly siteTimes?: number | undefined
 }): RangeCounts {
   const counts = new Map<string, number>()
+  let total = 0
 
   function change(range: string, by: number): void {
     const count = (counts.get(range) ?? 0) + by
@@ -34,15 +41,17 @@ export function makeRangeCounts({
       if (ip === '') return
       const range = limitedRange(ip)
       const site = siteOf(range)
+      total += by
       change(range, by)
       if (site !== undefined) change(site, by)
     },
     isFull(ip) {
       if (counts.size === 0) return false
       const range = limitedRange(ip)
-      if ((counts.get(range) ?? 0) >= perRangeMax) return true
+      const rangeMax = total >= totalMax ? perRangeMax * CROWDED_SHARE : perRangeMax
+      if ((counts.get(range) ?? 0) >= rangeMax) return true
       const site = siteOf(range)
-      return site !== undefined && (counts.get(site) ?? 0) >= perRangeMax * siteTimes
+      return site !== undefined && (counts.get(site) ?? 0) >= rangeMax * siteTimes
     },
   }
 }

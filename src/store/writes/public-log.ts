@@ -141,6 +141,11 @@ async function growTree(store: Statements, growth: TreeGrowth, insert: InsertBlo
     )
     return
   }
+  // If an operator removed another log without its cosigned checkpoints, these would be shown as those of this log.
+  await store.run('delete from public_cosigned where log_partition = ? and checkpoint not like ?', [
+    partition,
+    `%/${logId}/p${partition}\n%`,
+  ])
   await store.run(
     `insert into public_trees (next_offset, size, root, log_partition, log_id, begins_at, published_size, checkpoint)
       values (?, ?, ?, ?, ?, ?, 0, '')`,

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { serveWitness } from '#cli/witness/witness-server.ts'
 import { makeCosigners } from '#services/transparency/thread/cosigners.ts'
-import { closeDatabase } from '#store/engine/database.ts'
+import { closeDatabase, sqlConnection } from '#store/engine/database.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import {
@@ -181,5 +181,40 @@ await onBothDatabases('cosignatures', ({ migrated, giveBack }) => {
     const before = asked.lying
     await cosigners.round()
     assert.equal(asked.lying, before + 1)
+  })
+
+  test('a new log does not show the cosigned checkpoint of another log, whose trees an operator removed', async (t) => {
+    const url = await migrated()
+    const database = await openDatabase(url)
+    t.after(async () => {
+      await closeDatabase(database)
+      giveBack(url)
+    })
+    const signer = makeNoteSigner(keyPairOf(`0x${'5'.repeat(64)}`), ORIGIN)
+    const cosignedAfter = async (logId: string) => {
+      const builder = new TreeBuilder(treeHasher)
+      const entry = Buffer.from(`entry of ${logId}`)
+      builder.append(treeHasher.leaf(entry))
+      const to = { size: 1, root: builder.root(), nextOffset: 2 }
+      const leaves = [{ first: 1, throughMs: 1, entry }]
+      const tree = { partition: 0, logId, beginsAt: 1, from: { size: 0 }, to, leaves }
+      await growTrees(database, { trees: [{ ...tree, tiles: builder.takeChanged() }] })
+      const head = { origin: `example.com/log/${logId}/p0`, size: 1, root: to.root }
+      const checkpoint = signCheckpoint(head, signer)
+      await publishCheckpoints(database, { checkpoints: [{ partition: 0, ...to, checkpoint }] })
+      const [shown] = await publicTrees(database, {})
+      return { shown: shown?.cosigned?.checkpoint, checkpoint }
+    }
+    const remove = async () => {
+      for (const table of ['public_trees', 'public_entries', 'public_tiles'])
+        await sqlConnection(database).execute(`delete from ${table}`)
+    }
+    const { checkpoint } = await cosignedAfter('1')
+    const cosigned = { partition: 0, size: 1, checkpoint, lines: '' }
+    await storeCosigned(database, { checkpoints: [cosigned] })
+    await remove()
+    assert.equal((await cosignedAfter('1')).shown, checkpoint, 'the same log, built again')
+    await remove()
+    assert.equal((await cosignedAfter('2')).shown, undefined)
   })
 })
