@@ -19,7 +19,10 @@ export type Log = {
 }
 
 const SECRETS = ['privateKey', 'apiPrivateKey', 'api_private_key', 'authorization', 'password']
-/** Field names that every line already uses: another field of the same name would appear twice. */
+/**
+ * Field names that every line already uses. Without renaming, another field with such a name would appear in the line a
+ * second time.
+ */
 const TAKEN = ['level', 'time', 'node', 'thread', 'msg']
 
 /** Returns whether a person reads the output. */
@@ -61,8 +64,8 @@ function nodeNameOf({ cluster }: Pick<Settings, 'cluster'>): string {
 }
 
 /**
- * Renames fields that every line already has: `thread` becomes `aboutThread`. The main thread logs such fields about
- * other threads and nodes.
+ * Renames fields whose names every line already has: `thread` becomes `aboutThread`. The main thread logs fields such
+ * as `thread` and `node` about other threads and nodes.
  */
 function renamed(fields: Record<string, unknown>): Record<string, unknown> {
   if (!TAKEN.some((name) => name in fields)) return fields

@@ -14,8 +14,8 @@ export const production: Profile = {
   database: { queryThreads: 2 },
   markets: { partitions: 64, warmUpOrders: 2_000 },
   // Funds are reserved before matching, so that every fill settles. An order is worth at least one dollar, and a trader
-  // pauses after a trade that failed by their fault. Settlement has no fees, so the gas for one trader's fills per day
-  // is limited.
+  // pauses after a trade that failed by their fault. Traders pay no fee for settlement, so the exchange limits the gas
+  // that it pays per day for the fills of one trader.
   risk: {
     funds: 'reserve',
     minNotional: 1_000_000,
@@ -24,8 +24,8 @@ export const production: Profile = {
     gasPerDay: 100_000_000,
     failedGasPerDay: 2_000_000,
   },
-  // Minimum holding: five dollars, because an approval costs the relayer gas while creating a wallet is free. Minimum
-  // redemption: five cents, because on most chains the gas of a redemption costs less.
+  // Minimum holding: five dollars. An approval costs the relayer gas, and an attacker can create many wallets for free
+  // to waste this gas. Minimum redemption: five cents, because on most chains the gas of a redemption costs less.
   relayer: { minHolding: 5_000_000, minRedemption: 50_000 },
   feeds: { live: true },
   logging: { level: 'info', format: 'json' },

@@ -227,8 +227,8 @@ function checkNode(settings: Settings): void {
     ...(natsUrl === '' ? ['SIBYL_NATS_URL'] : []),
     ...(eventLog.url === '' ? ['SIBYL_LOG_URL'] : []),
     ...(database.url.startsWith('mysql:') ? [] : ['SIBYL_DATABASE_URL (mysql://…)']),
-    // The default number of market threads depends on the number of cores, which may differ between the machines of a
-    // cluster.
+    // The setting needs a value, because its default depends on the number of cores, which may differ between the
+    // machines of a cluster.
     ...(markets.threads === 0 ? ['SIBYL_MARKET_THREADS'] : []),
   ]
   if (missing.length > 0) {

@@ -1,11 +1,12 @@
 /**
- * Compiles `contracts/src` with the npm `solc` and writes `contracts/artifacts`: For each contract it writes a JSON
- * with abi and bytecode, and the abi once more as TypeScript, so that viem knows its types. The output depends only on
- * the sources and the pinned packages. `manifest.json` contains the hashes of both and of the output, which a test
- * compares; `npm run contracts -- --check` compiles again and compares.
+ * Compiles `contracts/src` with the npm package `solc` and writes `contracts/artifacts`. For each contract it writes a
+ * JSON file with ABI and bytecode, and a TypeScript file with the ABI, so that viem knows its types. The output depends
+ * only on the sources and the pinned packages. `manifest.json` contains a hash of the sources and package versions, and
+ * a hash of the output. A test compares these hashes; `npm run contracts -- --check` compiles again and compares the
+ * output.
  *
- * Contracts under `src/test` exist for the tests (malicious tokens and receivers); their artifacts are under
- * `artifacts/test` and are never deployed elsewhere.
+ * Contracts under `src/test` exist for the tests (malicious tokens and receivers). Their artifacts are under
+ * `artifacts/test` and are deployed only by tests.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -19,8 +20,8 @@ const ARTIFACTS = join(HERE, 'artifacts')
 const MANIFEST = 'manifest.json'
 
 /**
- * Number of the compiler's warning about transient storage. It is used only for the reentrancy guard and for the
- * results of a pure function.
+ * Number of the compiler's warning about transient storage, which is ignored. The contracts use transient storage only
+ * for the reentrancy guard, and to cache the results of a pure function.
  */
 const TRANSIENT_STORAGE_WARNING = '2394'
 
@@ -83,7 +84,7 @@ function hashOf(texts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(texts)).digest('hex')
 }
 
-/** Compiles every contract of ours; returns the artifacts as file name and text, sorted. */
+/** Compiles every contract under `contracts/src`. Returns the texts of the artifacts by file name, sorted. */
 export function compileContracts(): Map<string, string> {
   const solc = require('solc') as Solc
   const input = compilerInput()
@@ -162,7 +163,7 @@ export function readManifest(): Manifest {
   return JSON.parse(readFileSync(join(ARTIFACTS, MANIFEST), 'utf8')) as Manifest
 }
 
-/** Returns the names of artifacts that differ from what the sources compile to. */
+/** Returns the names of committed artifacts that differ from the freshly compiled ones. */
 function staleArtifacts(fresh: ReadonlyMap<string, string>): string[] {
   const committed = readArtifacts()
   const names = new Set([...committed.keys(), ...fresh.keys()])

@@ -1,7 +1,7 @@
 /**
- * `npm run trader -- <command>`: calls that a trader can send on chain when the exchange is gone, or without asking it.
- * It needs a node of the chain, the address of the settlement contract and the trader's key, and nothing of the
- * exchange: it reads the addresses of the other contracts from that one.
+ * `npm run trader -- <command>`: calls that a trader sends on chain without the exchange, for example because the
+ * exchange is gone. It needs a node of the chain, the address of the settlement contract and the trader's key. It reads
+ * the addresses of the other contracts from the settlement contract.
  */
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -106,7 +106,7 @@ async function run(command: string): Promise<void> {
     ({ address: getAddress(given('settlement')), abi: settlementAbi }) as const
 
   async function send({ to, data }: Transaction): Promise<void> {
-    // The call is tried at the node first: if it fails, the trader sees why, and pays nothing.
+    // Simulates the call at the node first. If the simulation fails, the trader sees the reason and pays no gas.
     await node.call({ account, to, data })
     const hash = await wallet.sendTransaction({ chain: null, to, data })
     const { status } = await node.waitForTransactionReceipt({ hash })
@@ -192,7 +192,10 @@ function given(name: Exclude<keyof typeof values, 'sign' | 'help'>): string {
   return value
 }
 
-/** Reads one order or a list, each as it was signed or as it was sent to the exchange. */
+/**
+ * Reads one order or a list of orders from a JSON file. Each entry is the order as it was signed, or the request body
+ * that contains the order.
+ */
 function ordersIn(file: string) {
   const read = JSON.parse(readFileSync(file, 'utf8')) as unknown
   const list = (Array.isArray(read) ? read : [read]) as (Order & { readonly order?: Order })[]

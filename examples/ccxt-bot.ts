@@ -1,7 +1,7 @@
 /**
  * A bot that quotes both sides of one outcome through ccxt, and moves its quotes with the book. SIBYL_KEY is the
- * private key of its trader, MINUTES the time after which it stops. The package `sibyl-ccxt` contains it as
- * `quoting-bot.js`.
+ * private key of its trader. MINUTES is the time after which the bot stops. The package `sibyl-ccxt` contains this file
+ * as `quoting-bot.js`.
  */
 
 import { ExchangeClosedByUser, ExchangeError, NetworkError, OrderImmediatelyFillable } from 'ccxt'
@@ -16,7 +16,7 @@ const {
 
 const SIZE = 20
 const SPREAD = 0.02
-/** A quote stays while the fair price has moved by less than this. */
+/** Minimum change of the fair price after which a quote is replaced. */
 const STEP = 0.005
 
 const exchange = new Sibyl({ urls: { api: { rest: SIBYL_URL } }, privateKey: SIBYL_KEY })
@@ -36,7 +36,7 @@ async function quote(outcome: string, side: 'buy' | 'sell', fair: number): Promi
   if (old !== undefined && Math.abs(old.price - price) < STEP) return
   const params = { postOnly: true, clientOrderId: `bot ${side}`, group: 'bot', ttlSeconds: 600 }
   try {
-    // With `always`, the new order is placed even if the old one was filled meanwhile.
+    // With `replaceMode: 'always'`, the exchange places the new order even if the old one is no longer open.
     const { id } =
       old === undefined
         ? await exchange.createOrder(outcome, 'limit', side, SIZE, price, params)
@@ -56,11 +56,12 @@ async function quote(outcome: string, side: 'buy' | 'sell', fair: number): Promi
 }
 
 /**
- * Returns the middle between the best bid and ask of others, or the price of the only one. If neither exists,
- * returns one half.
+ * Returns the middle between the best bid and the best ask of other traders. If only one of the two exists, returns its
+ * price. If neither exists, returns one half.
  */
 function fairPrice(bids: readonly Level[], asks: readonly Level[]): number {
-  // A book may be older than the last quote, so it may contain the bot's quote before. Both are left out.
+  // A book may be older than the bot's last quote, and still contain an earlier quote of the bot. So the bot's recent
+  // quotes are skipped.
   const ofOthers = ([price, size]: Level) => size > SIZE || !ownPrices.includes(price)
   const [bid, ask] = [bids.find(ofOthers)?.[0], asks.find(ofOthers)?.[0]]
   if (bid === undefined || ask === undefined) return bid ?? ask ?? 0.5

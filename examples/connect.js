@@ -1,4 +1,4 @@
-/** Shared by the examples: the exchange's address, and its traders. */
+/** Helpers of all examples: the exchange's address, clients for its demo traders, and the command `sibyl`. */
 
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -35,7 +35,7 @@ export function demoTrader(account) {
 export async function demoTraderWithKey(account) {
   const signer = devnetKey(account)
   const key = await registerApiKey({ url }, signer, { name: 'example' }) // keep it: shown once
-  // Tokens are dated by the exchange's clock, which on a devnet may have been moved.
+  // Tokens must contain the time of the exchange's clock. On a devnet, this clock may be ahead of the machine's clock.
   const { serverTime } = await createClient({ url }).config()
   const aheadMs = serverTime * 1_000 - Date.now()
   return createClient(withApiKey({ url, signer }, key, { nowMs: () => Date.now() + aheadMs }))

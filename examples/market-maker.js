@@ -13,7 +13,8 @@ const { id } = market
 
 const stream = maker.stream()
 stream.on('closed', ({ reason }) => console.log('the connection is gone', reason))
-// Orders placed from now on end with their connection. The SDK requests the same after each reconnection.
+// If an order is placed after this call, the exchange cancels the order when its connection ends. The SDK repeats this
+// request after each reconnection.
 await stream.cancelOnDisconnect(true)
 
 /** @type {{ orderHash: string; side: 'buy' | 'sell' }[]} */

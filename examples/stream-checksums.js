@@ -1,6 +1,6 @@
 /**
- * Keeps a book from the stream without the SDK: a WebSocket, the snapshot, the changes after it, and a
- * check of each by its number and its checksum. `CHANGES=5` ends it after five changes.
+ * Keeps a book from the stream without the SDK. Opens a WebSocket, reads the snapshot, applies the changes after it,
+ * and checks the number and the checksum of each change. `CHANGES=5` ends the program after five changes.
  */
 
 import { crc32 } from 'node:zlib'
@@ -28,7 +28,8 @@ socket.addEventListener('open', () =>
   send({ op: 'subscribe', id: 1, channel: 'book', marketId: market.id, outcome: 0 }),
 )
 socket.addEventListener('message', ({ data }) => {
-  // A size may exceed 2^53 on a large exchange: then read it exactly, as the SDK does.
+  // On a large exchange, a size may exceed 2^53, which `JSON.parse` rounds. Such sizes must be read exactly, as the SDK
+  // does.
   /** @type {BookMessage} */
   const message = JSON.parse(String(data))
   if (message.type === 'book.snapshot') {

@@ -1,9 +1,9 @@
 /**
  * `npm run bench -- auth`: the cost of bearer tokens. Sends signed orders over HTTP to an exchange that requires a
- * fresh token with each order, and in the same run to one that requires none. With `--kept`, one token is valid for all
- * orders of a round, so the exchange looks it up instead of verifying it. With `--batch`, each request carries ten
- * orders at both exchanges, and one fresh token. Also prints the CPU time of an order at both exchanges, of checking a
- * token alone, and of the Ed25519 verification within that check.
+ * fresh token with each request, and in the same run to one that requires no token. With `--kept`, one token is valid
+ * for all orders of a round, so the exchange looks it up instead of verifying it. With `--batch`, each request carries
+ * ten orders. Also prints the CPU time of an order at both exchanges, of checking a token alone, and of the Ed25519
+ * verification within that check.
  */
 
 import { createPublicKey, verify } from 'node:crypto'

@@ -1,6 +1,6 @@
 /**
- * A bare uWebSockets.js server that answers every GET with the bytes it received: the limit that the read benchmarks
- * compare with. It ends when its parent does.
+ * A bare uWebSockets.js server that answers every GET with the bytes that its parent process sent. Its rate is the
+ * limit that the read benchmarks compare with. The server ends when its parent process ends.
  */
 
 import { App, us_socket_local_port } from 'uWebSockets.js'

@@ -1,4 +1,7 @@
-/** Makes bearer tokens with Node's own crypto, because the SDK's way would keep the sender busy. */
+/**
+ * Makes bearer tokens with Node's own crypto, because making them with the SDK would use too much of the sender's CPU
+ * time.
+ */
 
 import { createPrivateKey, type KeyObject, randomBytes, sign } from 'node:crypto'
 

@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- all`: runs every benchmark, one after the other, and writes their figures as one table to
- * `loadtest/RESULTS.md`. `--quick` is passed on; `--only front,orders` runs some and only prints. Exits with 1 if one
- * misses its bar or fails.
+ * `loadtest/RESULTS.md`. `--quick` is passed to each benchmark. `--only front,orders` runs only these benchmarks, and
+ * prints the table without writing it. Exits with 1 if a benchmark misses its bar or fails.
  */
 
 import { spawn } from 'node:child_process'
@@ -86,7 +86,8 @@ for (const [at, name] of names.entries()) {
   runs.push(done)
   const ratios = done.results.map(({ ratio, bar }) => `${ratio} (bar ${bar})`)
   process.stdout.write(`${name}: ${done.failure || ratios.join(', ')}\n`)
-  // The results are written after each benchmark, so that a run that is ended early keeps those it has.
+  // The results are written after each benchmark, so that a run that is ended early keeps the results of its finished
+  // benchmarks.
   if (!process.argv.includes('--only')) {
     writeFileSync(`${ROOT}/loadtest/RESULTS.md`, resultsPage(runs, head))
   }

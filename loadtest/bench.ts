@@ -1,9 +1,9 @@
 /**
- * The harness of all benchmarks. It warms up both sides and runs rounds that alternate ours and the peer's, so that a
- * noisy machine affects both equally. It takes medians and prints one JSON object as its last line. Speed is always a
- * ratio to a peer or a limit measured in the same run; below the bar the process exits with 1. If the host of a virtual
- * machine withheld processors, a line before the result shows how much: the rates of such a run mean little, and its
- * ratios are less exact.
+ * The harness of all benchmarks. It warms up both sides, ours and the peer's, and measures both in every round, so that
+ * a noisy machine affects both equally. It takes medians and prints the result as one JSON object in the last line. The
+ * result contains the ratio of our rate to the rate of the peer or limit in the same run. If the ratio is below the
+ * bar, the process exits with 1. If the host of a virtual machine withheld processors, a line before the result shows
+ * how much. The rates of such a run mean little, and its ratios are less exact.
  */
 
 import { ProcFile } from './proc-file.ts'
@@ -45,7 +45,7 @@ export async function runBench(bench: Bench): Promise<BenchResult> {
   for (let index = -warmups; index < rounds; index++) {
     const round = { index, warmup: index < 0, quick }
     progress(`${bench.bench}: ${round.warmup ? 'warm-up' : `round ${index + 1} of ${rounds}`}`)
-    // The side that is measured first changes every round, so that neither always has the warmer machine.
+    // The side that is measured first changes every round, so that neither side always runs on the warmer machine.
     const oursFirst = index % 2 === 0
     const first = await (oursFirst ? bench.ours(round) : bench.theirs(round))
     const second = await (oursFirst ? bench.theirs(round) : bench.ours(round))
@@ -109,7 +109,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
 }
 
-/** Prints a line that overwrites itself; nothing without a terminal. */
+/** Prints a line that replaces the previous progress line. Prints nothing without a terminal. */
 export function progress(line: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[2K${line}`)
 }

@@ -1,12 +1,12 @@
 /**
- * Compares the book with the fastest one on npm, on one recorded flow: 70 % places, of which about half cross, 30 %
- * cancels of resting orders. Both get the same calls through their normal interface and report the same: the id, price
- * and quantity of every fill, and the order that was cancelled. Ours also parses hashes and addresses from hex, writes
- * hashes as hex for every fill, and stores traders and expirations, which the peer does not know. Then it compares the
- * cost of an operation at 1,000,000 resting orders with that at 1,000.
+ * Compares the book with the fastest order book on npm, on one recorded flow: 70 % places, of which about half cross,
+ * and 30 % cancels of resting orders. Both books get the same calls through their normal interface and report the same:
+ * the id, price and quantity of every fill, and the order that was cancelled. Our book also parses hashes and addresses
+ * from hex, writes hashes as hex for every fill, and stores traders and expirations. The peer does none of this. A
+ * second comparison measures the cost of an operation at 1,000,000 resting orders and at 1,000.
  *
- * In the comparison about 10,000 orders rest, as in a busy market. If they share few prices, the peer is slower the
- * more orders rest, because its cancel walks through all orders of a price; ours does not.
+ * In the first comparison about 10,000 orders rest, as in a busy market. Our book does not slow down if many orders
+ * share one price. The peer does, because its cancel walks through all orders of a price.
  */
 
 import assert from 'node:assert/strict'
@@ -32,14 +32,17 @@ const RULES = { nowSec: NOW_SEC, selfTrade: 'allow', makersMax: 10_000 } as cons
 const ORDERS_MAX = 2_000_000
 /** Commands of one message. */
 const BATCH = 256
-/** Number of times that our side plays the flow in one round. The peer plays it once, which takes ten times as long. */
+/**
+ * Number of times that our side plays the flow in one round. The peer plays it only once, because one of its plays
+ * takes about ten times as long as one of ours.
+ */
 const OUR_PLAYS = quick ? 1 : 4
 /** Size of a hash in a recording. */
 const HASH_BYTES = 66
 const TEXT_BYTES = HASH_BYTES + 42
 const NUMBERS = 5
 
-/** Types of the peer, because its own are wrong. */
+/** Types of the peer's functions, because the type declarations in its package are wrong. */
 type PeerBook = {
   limit(order: PeerOrder): {
     readonly err: Error | null
@@ -260,7 +263,7 @@ function besidePeer(levels: number): Bench {
     rounds: quick ? 3 : 11,
     warmups: 3,
     ours() {
-      // Plays the flow several times, because a single time is too short to measure.
+      // Plays the flow several times, because one play is too short to measure.
       let secondsPerOperation = 0
       for (let play = 0; play < OUR_PLAYS; play++) {
         const book = new Book({ ordersMax: ORDERS_MAX })
@@ -281,8 +284,8 @@ function besidePeer(levels: number): Bench {
 }
 
 /**
- * Checks that an operation on a large book takes at most eight times as long as on a small one: its memory accesses
- * take that much longer.
+ * Checks that an operation on a large book takes at most eight times as long as on a small book. Memory accesses on a
+ * large book are slower.
  */
 function largeBesideSmall(): Bench {
   const rounds = quick ? 3 : 7

@@ -1,6 +1,7 @@
 /**
- * Inserts open markets into a database whose log was filled directly. Each market has an open order, and all its trades
- * are in the database, so an exchange that starts on both files treats the markets as trading, not as ended.
+ * Writes open markets to the log of a database that was filled directly. Each market gets an open order in the log, and
+ * all its trades are already in the database. So an exchange that starts on this log and database treats the markets as
+ * trading, not as ended.
  */
 
 import { partitionOf } from '#config/topology.ts'

@@ -1,6 +1,6 @@
 /**
- * Carries out a plan at its intended times, whether or not earlier operations have ended (open loop). It turns planned
- * operations into requests, and answers into what the recorder keeps.
+ * Starts the operations of a plan at their intended times, whether or not earlier operations have ended (open loop). It
+ * turns each operation into a request, and passes each answer to the recorder.
  */
 
 import { mintToken, type TokenKey } from './bearer-tokens.ts'
@@ -28,7 +28,7 @@ type Carrying = {
   /** Runs once a second. */
   readonly tick: () => Promise<void>
   readonly signal: AbortSignal | undefined
-  /** Reason why the run should end; '' while it can go on. */
+  /** Reason why the run should end; '' while it can continue. */
   readonly trouble: () => string
 }
 
@@ -69,7 +69,7 @@ export function carryOut(carrying: Carrying): Promise<string> {
   })
 }
 
-/** Turns planned operations into requests, and their answers into what the recorder keeps. */
+/** Returns a function that sends the request of a planned operation, and passes the answer to the recorder. */
 export function operatorOf(parts: {
   readonly target: Target
   readonly driver: Driver

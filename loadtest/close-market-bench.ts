@@ -1,9 +1,10 @@
 /**
- * `npm run bench -- close-market`: a market of 200,000 resting orders (`--orders`; `--quick`: 50,000) closes. First in
- * a real exchange on SQLite, which checks the health of its threads every 100 ms: the output shows how often a thread
- * was ended, and how long it took until every order had ended in the database. Then in the projection alone
- * (`--projection` for only this): the figure is the longest time that it blocked the event loop of its thread; the
- * limit is 50 ms. Moments in which the host of a virtual machine withheld a processor are left out, and counted.
+ * `npm run bench -- close-market`: closes a market of 200,000 resting orders (`--orders`; `--quick`: 50,000). The first
+ * part uses a real exchange on SQLite, which checks the health of its threads every 100 ms. The output shows how often
+ * a thread was ended, and how long it took until every order had ended in the database. The second part uses the
+ * projection alone (`--projection` runs only this part). The figure is the longest time for which the projection
+ * blocked the event loop of its thread; the limit is 50 ms. Moments in which the host of a virtual machine withheld a
+ * processor are left out, and counted.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- cluster`: the cost of several nodes. Signed orders over HTTP with 1, 2 and 3 market nodes, and
- * messages of the stream with 1, 2 and 3 fronts: the processor time of all nodes per order or message must not grow.
- * Then orders through the bridges of two nodes over NATS, 128 in a message, beside the same channel between two
- * threads. `--orders`, `--stream` or `--bridge` measure only that.
+ * `npm run bench -- cluster`: measures the cost of several nodes. It sends signed orders over HTTP with 1, 2 and 3
+ * market nodes, and messages of the stream with 1, 2 and 3 fronts. The processor time of all nodes per order or message
+ * must not grow. Then it sends orders through the bridges of two nodes over NATS, 128 orders in a message. The peer is
+ * the same channel between two threads. `--orders`, `--stream` or `--bridge` runs only that part.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -127,7 +127,7 @@ async function idleOf(nodes: readonly Exchange[]): Promise<number> {
   return (sum(after) - sum(before)) / (IDLE_MS / 1_000)
 }
 
-/** Waits until the nodes use little CPU time, because the projection works on after the last order. */
+/** Waits until the nodes use little CPU time, because the projection continues to work after the last order. */
 async function untilQuiet(nodes: readonly Exchange[]): Promise<void> {
   for (let quietTurns = 0; quietTurns < 2; ) {
     const before = sum(nodes.map(cpuUsOf))
@@ -198,7 +198,8 @@ async function measureStream(count: number): Promise<void> {
       const seconds = (performance.now() - beganMs) / 1_000
       return sum(fronts.map(cpuUsOf)) - before - idle * seconds
     }
-    // The cost of the orders without a reader is subtracted: it is no cost of the stream.
+    // Measures the cost of the orders without a reader. This cost is subtracted later, because it is not a cost of the
+    // stream.
     const bare = await cost(() => place(sign(CHANGES, [market])))
     const rssBefore = sum(fronts.map(rssOf))
     const readers = fronts.map(() => startProcess('./stream-readers.ts'))
@@ -245,8 +246,8 @@ async function measureBridge(): Promise<void> {
   const { port1, port2 } = new MessageChannel()
   beside.postMessage(port2, [port2])
   const options = { inFlightMax: 2 * IN_FLIGHT, batchMax: 128, deadlineMs: 30_000 }
-  // A new port replaces the link: on a busy machine a node may get no processor for a second, counts as dead, and opens
-  // its link again.
+  // A new port replaces the old link. On a busy machine a node may get no processor for a second. The other node then
+  // treats it as dead, and the link is opened again.
   let bridged: Channel<Peer> | undefined
   gate.on('message', (port: MessagePort) => {
     bridged = new Channel<Peer>(port, options, { received() {} })
@@ -257,7 +258,7 @@ async function measureBridge(): Promise<void> {
     ...{ price: 1 + index, size: 1_000_000 + index, nonce: String(index), signature: hex(65) },
     ...{ expiration: '1900000000', makerFeeRecipient: `0x${'0'.repeat(40)}` },
   }))
-  // Returns the processor time of all threads of this process, and of the server.
+  // Returns the processor time of all threads of this process and of the NATS server.
   const spentUs = (): number => {
     const { user, system } = process.cpuUsage()
     return user + system + cpuUsOf(nats)

@@ -258,6 +258,7 @@ async function run(script: string, args: readonly string[]): Promise<void> {
 
 if (process.argv[1] === import.meta.filename) {
   const [script = '', ...args] = process.argv.slice(2)
-  // Not awaited: `bench -- all` imports this module, which must not wait for it.
+  // The promise is not awaited, because `bench -- all` imports this module. With a top-level await, the two modules
+  // would wait for each other.
   void run(script, args)
 }

@@ -1,7 +1,7 @@
 /**
- * `npm run load -- compare before.json after.json`: compares two runs. Several reports on a side, joined by commas, are
- * repeated runs; their medians are compared, because of noise of the machine. A warning says if the two sides did
- * different work.
+ * `npm run load -- compare before.json after.json`: compares two runs. A side may be several reports of repeated runs,
+ * joined by commas. Their medians are compared, so that noise of the machine matters less. Prints a warning if the two
+ * sides did different work.
  */
 
 import { readFileSync } from 'node:fs'

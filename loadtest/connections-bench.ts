@@ -1,10 +1,10 @@
 /**
  * `npm run bench -- connections`: opens 100,000 WebSockets to one front (`--sockets`; `--quick`: 4,000), or as many as
- * the system's limit on open files allows, each subscribed to one book. Measures memory per socket including the
- * kernel's, CPU at rest, heartbeats, and the fan-out of a change to all of them. Then a reconnect storm at a real
- * exchange: 20,000 clients (`--quick`: 2,000) lose their connection at the same moment and return with `since`, while
- * orders are placed. The figure is the number of clients per second that have their book again. The peer is a bare
- * uWebSockets.js server that upgrades as many.
+ * the system's limit on open files allows. Each is subscribed to one book. Measures memory per socket including the
+ * kernel's, CPU at rest, heartbeats, and the fan-out of a change to all sockets. Then measures a reconnect storm at a
+ * real exchange: 20,000 clients (`--quick`: 2,000) lose their connection at the same moment and reconnect with `since`,
+ * while orders are placed. The figure is the number of clients per second that have their book again. The peer is a
+ * bare uWebSockets.js server to which the same number of clients reconnect.
  */
 
 import type { ChildProcess } from 'node:child_process'
@@ -52,7 +52,7 @@ if (SOCKETS < Number(values.sockets)) {
 
 type Group = { readonly readers: ChildProcess; readonly host: string; readonly sockets: number }
 
-/** Starts processes with this many sockets together, each process with its own client address. */
+/** Starts reader processes for this many sockets in total. Each process gets its own client address. */
 function groupsOf(sockets: number): Group[] {
   return Array.from({ length: Math.ceil(sockets / PER_HOST) }, (_, at) => ({
     readers: startProcess('./stream-readers.ts'),
@@ -61,7 +61,7 @@ function groupsOf(sockets: number): Group[] {
   }))
 }
 
-/** Opens all sockets, one group after the other, so that the server alone decides how fast. */
+/** Opens all sockets, one group after the other, so that only the server limits the rate. */
 async function openAll(groups: readonly Group[], port: number, request: string): Promise<void> {
   for (const { readers, host, sockets } of groups) {
     await askReaders(readers, { open: sockets, port, request, host })
@@ -151,7 +151,8 @@ type Storm = {
 }
 
 /**
- * Makes all clients lose their connection at the same moment and connect to the server at `port`; `pid` is its process.
+ * Makes all clients lose their connection at the same moment and connect to the server at `port`. `pid` is the process
+ * id of the server.
  */
 async function storm(
   groups: readonly Group[],
@@ -206,7 +207,8 @@ type Markets = { markets: { id: MarketId }[] }
  */
 async function ourStorm() {
   progress(`connections: ${CLIENTS} clients come back to an exchange`)
-  // A front counts a closed connection until it notices the end, so twice as many must be allowed.
+  // A front counts a closed connection until it notices the end. So the limit must allow twice as many connections as
+  // there are clients.
   const connectionsMax = String(2 * CLIENTS + OTHER_FILES)
   const exchange = await openExchange({
     environment: {

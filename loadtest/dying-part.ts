@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- dying-part`: the prices thread dies as soon as it is back, again and again, while orders are
- * placed. Prints how many orders failed, how long placing took, whether the exchange gave up, what `/readyz` answered
- * meanwhile, and whether a stop in one of the pauses was clean. Exits with 1 if an order failed or the exchange gave
- * up.
+ * `npm run bench -- dying-part`: kills the prices thread each time it is ready again, while orders are placed. Prints
+ * how many orders failed, how long placing took, whether the exchange gave up, and what `/readyz` answered meanwhile.
+ * Also prints whether the exchange stopped cleanly while the prices thread waited for its restart. Exits with 1 if an
+ * order failed, the exchange gave up, or the stop was not clean.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -39,7 +39,8 @@ const base = loadSettings({
   SIBYL_DATA_DIR: dataDir,
   SIBYL_LOG_LEVEL: 'silent',
   SIBYL_DEVNET: 'false',
-  // The window is long, so that even on a slow machine the thread dies more often within it than is allowed.
+  // The window is long, so that even on a slow machine the thread dies more often within the window than the limit
+  // allows.
   SIBYL_RESTART_WINDOW_MS: '600000',
 })
 const server = await startPriceServer({ assets: base.feeds.assets, seed: 1, clock: systemClock })

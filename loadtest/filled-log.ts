@@ -1,4 +1,7 @@
-/** Fills a log before an exchange starts on it: passes commands to the host of markets, without a thread. */
+/**
+ * Fills a log before an exchange starts on it. Passes commands directly to the code of a market thread, without
+ * starting a thread.
+ */
 
 import { partitionOf } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'

@@ -143,7 +143,7 @@ try {
   const attacked = WALLETS > 0 ? attack() : NO_GHOSTS
   await Promise.all([place(16, '10.1.0.16', 250), place(17, '10.1.0.17', 250), trade()])
   const ghosts = await attacked
-  // Waits until the last matched trades are decided, too.
+  // Also waits until the last matched trades have settled or failed.
   const pending = async () => (await s.get<{ count: number }>('/api/v1/pending-trades')).count
   for (let waits = 0; waits < 600 && (await pending()) > 0; waits++) await pause(100)
   const offersAway = offers.end()

@@ -1,11 +1,12 @@
 /**
- * Latencies in buckets that grow with the value: exact below 64 µs, within 3.2 % above, up to 71 minutes, in 900
- * counters however many values there are. Minimum, maximum and sum are exact. Two histograms can be added, and each can
- * be sent as JSON.
+ * Latencies in buckets that grow with the value. Values below 64 µs are exact, and values up to 71 minutes are within
+ * 3.2 %. There are always about 900 counters, whatever the number of values. Minimum, maximum and sum are exact. Two
+ * histograms can be added, and each can be sent as JSON.
  *
- * Not `hdr-histogram-js`: with two digits a record cost it 118 ns, and ours 32. A generator that is busy with its own
- * figures shows as latency. It is more exact (quantiles within 0.7 %, ours were within 1.5 %), which no figure here
- * needs, and its mean is not exact.
+ * `hdr-histogram-js` is not used, because it is slower. Recording a value took 118 ns with two digits of precision, and
+ * takes 32 ns here. If a generator is busy with its own figures, measured latencies grow. The quantiles of
+ * `hdr-histogram-js` were within 0.7 %, and those of this class within 1.5 %, but no figure here needs more. The mean
+ * of `hdr-histogram-js` is not exact.
  */
 
 const EXACT = 64

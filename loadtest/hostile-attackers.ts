@@ -20,7 +20,7 @@ export type HostileWork = {
 }
 
 export type HostileResult = {
-  /** Counts of each address, by the name of the attack. */
+  /** Counts of each attack, one entry per address, by the name of the attack. */
   readonly attacks: Readonly<Record<string, readonly object[]>>
   /** CPU time of this process in the course of the attack. */
   readonly cpuMarks: readonly CpuMark[]
@@ -30,7 +30,8 @@ const MARK_MS = 100
 
 // Real attackers use the cores of other machines. With the lowest priority they delay no thread of the exchange.
 setPriority(constants.priority.PRIORITY_LOW)
-// Waits for its work: loading this program takes half a second of a core, which is no part of the attack.
+// Waits for the message with the attacks to run. Loading this program takes half a second of a core, which must not
+// count as part of the attack.
 process.send?.('loaded')
 const [work] = (await once(process, 'message')) as [HostileWork]
 const { url, addresses, seconds, only } = work

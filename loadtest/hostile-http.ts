@@ -8,7 +8,7 @@ import { Agent, type IncomingMessage, request } from 'node:http'
 
 export type HttpAttackFigures = {
   readonly sent: number
-  /** Number of requests answered with each status; 0 for no answer. */
+  /** Number of requests by the status of their answer. Status 0 counts requests without an answer. */
   readonly statuses: Readonly<Record<string, number>>
   readonly mebibytesRead: number
 }

@@ -139,7 +139,7 @@ function cpuSince(before: ReadonlyMap<string, number>): Phase['cpuSeconds'] {
 const FRONT_LAG = /^sibyl_thread_loop_lag_seconds_bucket\{.*thread="front-0".*\} (\d+)$/
 const LATE_SECONDS = ['0.05', '0.1', '0.25', '0.5', '1']
 
-/** Returns, for each limit of `LATE_SECONDS`, how many samples of the front's event loop were later so far. */
+/** Returns the number of samples so far in which the front's event loop was later than each limit of `LATE_SECONDS`. */
 async function frontLateness(): Promise<number[]> {
   const metrics = await (await fetch(`${url}/metrics`)).text()
   const rows = metrics.split('\n').filter((line) => FRONT_LAG.test(line))
@@ -148,7 +148,9 @@ async function frontLateness(): Promise<number[]> {
   return LATE_SECONDS.map((le) => atMost('+Inf') - atMost(le))
 }
 
-/** Measures how late the event loop of this program is, by second; its own delays are no delays of the exchange. */
+/**
+ * Measures by second how late the event loop of this program is. These delays must not be attributed to the exchange.
+ */
 function watchOwnLoop() {
   const lateMs: number[] = []
   const startedMs = performance.now()

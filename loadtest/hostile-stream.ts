@@ -26,12 +26,12 @@ const SNAPSHOT_SOCKETS = 20
 const SNAPSHOTS_PER_SECOND = 480
 const PULSE_MS = 50
 /**
- * Client address that requests the lists of markets. The honest client's orders would be delayed by them, and an
- * attacking address may have used up its rate limit.
+ * Client address that requests the lists of markets. With the honest client's address, these requests would delay the
+ * client's orders. The rate limit of an attacking address may be used up.
  */
 const LISTS_FROM = '127.0.8.254'
 
-/** Subscribes each of 100 sockets to 200 different sets of up to 200 markets each, and goes on reading. */
+/** Subscribes each of 100 sockets to 200 different sets of up to 200 markets each, and continues to read. */
 export async function tickerTopics(
   url: string,
   address: string,
@@ -42,7 +42,7 @@ export async function tickerTopics(
   const ids = markets.map(({ id }) => id)
   const size = Math.min(TICKER_MARKETS, Math.max(1, ids.length - 1))
   const frame = (): string => {
-    // Each turn replaces one of the first `size` markets, so that the result is another set.
+    // Replaces some of the first `size` markets, so that each subscription has a different set.
     for (let count = 0; count < 8; count++) {
       const [one, other] = [randomInt(size), randomInt(ids.length)]
       const id = ids[one]!
@@ -99,12 +99,12 @@ export async function deepenBook(url: string, levels = 8_000): Promise<void> {
   const marketId = await firstMarket(url)
   const trader = makeTrader()
   const batchSize = 50
-  // Six batches are posted from each address: it may place 400 orders in a burst, and its connections count towards
-  // that, too.
+  // Posts six batches from each address. An address may place 400 orders in a burst, and its connections count towards
+  // the same limit.
   for (let from = 0; from < levels; from += batchSize) {
     const orders = Array.from({ length: batchSize }, (_, index) => {
       const price = 1_000 + 10 * (from + index)
-      // The second order of each pair is the buy; the sell is not placed.
+      // `signOrders` returns a sell and a buy. Only the buy is placed.
       return signOrders({ count: 2, traders: [trader], markets: [marketId], domain, price })[1]
     })
     await post(url, `127.0.8.${1 + Math.floor(from / 300)}`, JSON.stringify({ orders }))
@@ -117,7 +117,7 @@ type Plan = {
   /** Frames of all sockets together. */
   readonly perSecond: number
   readonly framesPerSocketMax?: number
-  /** Frames that each socket sends once at its start. */
+  /** Frame that each socket sends once, right after it has opened. */
   readonly first?: string
   readonly frame: () => string
 }

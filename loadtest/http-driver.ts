@@ -1,7 +1,8 @@
 /**
- * Sends prepared requests over keep-alive connections, and reads the answers: the next request after each answer
- * (closed loop), or at given times (open loop, so that a slow server cannot hide its slowness). It speaks just enough
- * HTTP for that. A connection that ends is opened again, and its pending request fails.
+ * Sends prepared requests over keep-alive connections, and reads the answers. In a closed loop, each connection sends
+ * its next request after the answer to the previous one. In an open loop, requests are sent at given times, so that a
+ * slow server cannot hide its slowness. Supports just enough of HTTP for this. If a connection ends, its pending
+ * request fails, and the connection is opened again.
  */
 
 import type { Socket } from 'node:net'
@@ -58,7 +59,7 @@ type Line = {
 export type Driver = {
   /** Sends as soon as a connection is free; latency counts from `sinceMs`. */
   send(request: Request, sinceMs: number, done: (answer: Answer) => void): void
-  /** Requests that wait for a free connection, or for their answer. */
+  /** Number of requests that wait for a free connection, or for their answer. */
   readonly unanswered: number
   /** Connections that are open now. */
   readonly connected: number

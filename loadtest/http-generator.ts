@@ -1,6 +1,6 @@
 /**
- * Loads an HTTP server from outside, in a separate process: with wrk if it is installed, otherwise with autocannon.
- * Their maximum rates differ, so a run uses only one of them.
+ * Puts load on an HTTP server from a separate process: with wrk if it is installed, otherwise with autocannon. The two
+ * have different maximum rates, so a run uses only one of them.
  */
 
 import { spawn, spawnSync } from 'node:child_process'
@@ -16,7 +16,10 @@ export type Load = {
 
 export type LoadResult = { readonly requestsPerSec: number; readonly requests: number }
 
-/** Returns the best generator on this machine, or the one that `--generator` names. */
+/**
+ * Returns the generator that `--generator` names. Without that option, returns wrk if it is installed, otherwise
+ * autocannon.
+ */
 export function chooseGenerator(): Generator {
   const asked = process.argv[process.argv.indexOf('--generator') + 1]
   if (asked === 'autocannon' || asked === 'wrk') return asked

@@ -1,7 +1,7 @@
 /**
- * One run of the load tester against a running exchange: it reads the exchange's state, signs every order of the plan,
- * opens the sockets, carries out the plan at its intended times, waits until the exchange is quiet, and compares all
- * answers. If anything goes wrong on the way, the report has the figures until then and the reason.
+ * One run of the load tester against a running exchange. It reads the exchange's state, signs every order of the plan,
+ * opens the sockets, and carries out the plan at its intended times. Then it waits until the exchange is quiet, and
+ * compares all answers. If a step fails, the report contains the figures until then and the reason.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -55,7 +55,7 @@ const DRAIN_MS_MAX = 15_000
 const QUIET_MS_MAX = 20_000
 /** If all connections are gone for this long, the exchange counts as dead. */
 const GONE_MS = 2_000
-/** Maximum lateness (p99) of the tester's own sending; if it is exceeded, its figures are not reliable. */
+/** Maximum lateness (p99) of the tester's own sending. If it is exceeded, the tester's figures are not reliable. */
 const LATENESS_P99_MS_MAX = 20
 const BUSY_MAX = 0.9
 const BUSY_SECONDS_SHARE_MAX = 0.1

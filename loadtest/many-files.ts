@@ -22,7 +22,10 @@ export function needFiles(files: number): void {
   process.exit(spawnSync('sh', args, { stdio: 'inherit' }).status ?? 1)
 }
 
-/** Returns how many of the wanted files a process can have open after `needFiles`, which raises the limit up to the hard one. */
+/**
+ * Returns how many of the wanted files a process can have open after `needFiles`, which raises the limit as far as the
+ * hard limit allows.
+ */
 export function filesWithin(wanted: number): number {
   try {
     const limits = readFileSync('/proc/self/limits', 'utf8')

@@ -1,10 +1,11 @@
 /**
  * `npm run bench -- market`: measures commands per second through a real market thread with the durable log on. Another
  * thread sends the commands over the channel, to 1 and to 100 markets. In the same run it sends the same commands over
- * a bare channel to a thread that only answers, which is the cost of the messages alone. Fails below 60,000 commands a
- * second. It also shows the commit's share of the time, and the CPU time of the market thread per command, which does
- * not depend on the load of the machine. `--public` compares a market thread whose log is published with one whose log
- * is not, by commands per second of CPU time, because the publisher needs its own core, which a small machine lacks.
+ * a bare channel to a thread that only answers, to measure the cost of the messages alone. Fails below 60,000 commands
+ * a second. It also shows which share of the time the commits take. The CPU time of the market thread per command is
+ * shown too, because it does not depend on the load of the machine. `--public` compares a market thread whose log is
+ * published with one whose log is not. That comparison uses commands per second of CPU time, because a small machine
+ * may have no separate core for the publisher.
  */
 
 import { MessageChannel, Worker } from 'node:worker_threads'

@@ -36,7 +36,7 @@ const random = randomFrom(Number(values.seed))
 const READS_RATE = 20
 const STREAMS = 10
 const CUT_EVERY_MS = 3_000
-/** Maximum number of open orders of a trader: beyond it, each new order cancels the oldest one. */
+/** Maximum number of open orders of a trader. Beyond this number, each new order cancels the oldest one. */
 const OPEN_MAX = 40
 const TTL_SECONDS = 1_800
 /** Share of the run, from its start, in which growth of the memory is ignored, because caches and pools fill. */
@@ -81,7 +81,7 @@ function count(error: unknown): void {
   refused.set(code, (refused.get(code) ?? 0) + 1)
 }
 
-/** Calls at a fixed rate, whether or not earlier calls have ended; resolves when all have. */
+/** Runs `call` at a fixed rate, whether or not earlier calls have ended. Resolves when all calls have ended. */
 async function atRate(perSecond: number, call: (index: number) => Promise<void>): Promise<void> {
   const open = new Set<Promise<void>>()
   const startMs = performance.now()
@@ -161,7 +161,9 @@ const cutting = setInterval(() => {
   if (sockets.size > 0) random.pick([...sockets]).close()
 }, CUT_EVERY_MS)
 
-/** Returns the clients whose local book differs from the exchange's after the last messages have arrived. */
+/**
+ * Returns the number of clients whose local book differs from the exchange's book after the last messages have arrived.
+ */
 async function differences(): Promise<number> {
   let wrong = followers.length
   for (let attempt = 0; attempt < 100 && wrong > 0; attempt++) {

@@ -8,12 +8,13 @@ import type { Client } from '#client/client.ts'
 import { Histogram } from './histogram.ts'
 
 /**
- * Maximum number of remembered trades that are neither settled nor failed. If none ended, they would fill the memory.
+ * Maximum number of remembered trades that are neither settled nor failed. Without a maximum, trades that never end
+ * would fill the memory.
  */
 const PENDING_MAX = 1_000_000
 
 export type OffersAway = {
-  /** `open` is the number of absences that have not ended; the other figures are of those that have. */
+  /** `open` is the number of absences that have not ended. The other figures describe absences that have ended. */
   readonly each: { count: number; p50Ms: number; p99Ms: number; maxMs: number; open: number }
   readonly union: { times: number; longestMs: number; totalMs: number }
 }

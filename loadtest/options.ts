@@ -1,4 +1,4 @@
-/** Reads the command line of the load tester; a wrong option gets one clear line. */
+/** Reads the command line of the load tester. A wrong option causes an error with one clear line. */
 
 import { parseArgs } from 'node:util'
 import { withNegatives } from '#devnet/command.ts'

@@ -15,7 +15,7 @@ export type OrderFlow = {
   /** Opens the connections. Call it after signing, which takes long: the exchange closes connections that are idle. */
   connect(): ReturnType<typeof openDriver>
   /**
-   * Returns the CPU seconds so far: of each thread, by its name, of the verify pools, and of the whole process as `''`.
+   * Returns the CPU seconds used so far, by name: each thread, each front's verify pool, and the whole process as `''`.
    */
   cpuSeconds(): Promise<ReadonlyMap<string, number>>
 }

@@ -1,7 +1,7 @@
 /**
- * Splits the time of orders into stages: those that the exchange reports in `Server-Timing`, and the rest as seen by
- * the sender: how late it sent, and the time outside of the stages. Quantiles of stages do not add up: an order that is
- * slow in one stage is seldom slow in another.
+ * Splits the time of orders into stages. The exchange reports its own stages in `Server-Timing`. The sender adds how
+ * late it sent, and the time outside of these stages. Quantiles of stages do not add up, because an order that is slow
+ * in one stage is seldom slow in another.
  */
 
 import { STAGES } from '#runtime/stage-meter.ts'

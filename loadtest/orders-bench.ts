@@ -23,8 +23,8 @@ const PER_ROUND = quick ? 6_000 : 15_000
 const ROUNDS = quick ? 3 : 5
 const WARMUPS = 1
 /**
- * Duration of the beginning of half load, which is not measured: V8 then compiles code that full load does
- * not use, on the cores that the orders need.
+ * Duration of the first part of half load, which is measured separately. In this part V8 compiles code that full load
+ * does not use, and so takes CPU time from the orders.
  */
 const YOUNG_SECONDS = quick ? 6 : 10
 const STEADY_SECONDS = quick ? 4 : 10
@@ -68,7 +68,10 @@ try {
     signature: Buffer.from(signature.slice(2, 130), 'hex'),
     recid: Number.parseInt(signature.slice(130), 16) - 27,
   }))
-  /** Returns the rate of one core that only recovers signatures, with the CPU time of a hash and a recovery. */
+  /**
+   * Returns how many signatures one core recovers per second. Also adds the CPU time of a hash and a recovery to
+   * `bareUs`.
+   */
   const recoverRate = (): number => {
     const startedMs = performance.now()
     for (const { signature, recid, digest } of prepared) {

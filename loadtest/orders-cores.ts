@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- orders --cores`: measures how the rate of accepted orders grows from one to two threads of each
- * kind, and the CPU time per order of each kind. It computes the rate with more cores, and which kind reaches its limit
- * first. Only the store always has one thread; all other kinds may have as many as needed.
+ * kind, and the CPU time per order of each kind. It computes the rate with more cores, and whether the store or the
+ * cores limit this rate. Only the store always has one thread; all other kinds may have as many threads as needed.
  */
 
 import { openExchange } from '../test/support/exchange.ts'
@@ -17,8 +17,8 @@ const KINDS = ['verify', 'front', 'market', 'store'] as const
 
 /**
  * Returns the CPU time per order of each kind. `other` is mainly threads without a name: V8's helpers, which compile
- * and collect garbage, and the threads that copy write-ahead files. A process that has just started compiles much, an
- * old one nothing.
+ * and collect garbage, and the threads that copy write-ahead files. Compilation takes much CPU time right after a
+ * process has started, and none later.
  */
 export function costsOf(
   before: ReadonlyMap<string, number>,
@@ -38,8 +38,8 @@ export function costsOf(
 }
 
 /**
- * Computes the maximum rate with this many cores, and which kind is at its limit: every kind but the store has as many
- * threads as it needs.
+ * Computes the maximum rate with this many cores. `full` is the limit of this rate: the single thread of the store, or
+ * the cores. Every other kind has as many threads as it needs.
  */
 export function calculate(
   costs: OrderCosts,

@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- own-write`: an exchange with two fronts. Each order is placed on its own connection, and right
- * after the answer the book is read on another connection, which may belong to the other front. If the answer has a
- * `seq`, the read sends it as `minSeq`. Prints how many reads lack the order, and how long they took. Exits with 1 if
- * one lacked it.
+ * `npm run bench -- own-write`: measures whether a client can read its own write at an exchange with two fronts. Places
+ * each order on one connection. Right after the answer, reads the book on another connection, which may belong to the
+ * other front. If the answer has a `seq`, the read sends it as `minSeq`. Prints in how many books the order is missing,
+ * and how long the reads took. Exits with 1 if an order is missing or a request failed.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -17,7 +17,7 @@ import { makeOrderSigner, makeTrader } from './signed-orders.ts'
 const READS = 1_200
 const CONNECTIONS = 16
 const AT_ONCE = 4
-/** Lowest price of the orders. Each order has its own price, so that the book shows which orders are there. */
+/** Lowest price of the orders. Each order has its own price, so that the book shows which orders have arrived. */
 const PRICE_MIN = 500_000
 
 const exchange = await openExchange({

@@ -1,7 +1,7 @@
 /**
- * A WebSocket client for very many connections in one thread: it supports just enough of the protocol, passes text
- * frames on as bytes without copying, and answers pings. Not `ws`, because a load generator must be cheaper than what
- * it measures: a frame of 300 bytes cost `ws` 0.9 µs, and this 0.3.
+ * A WebSocket client for very many connections in one thread. It supports just enough of the protocol, passes text
+ * frames on as bytes without copying, and answers pings. A load generator must use less CPU time than what it measures,
+ * so `ws` is not used: it took 0.9 µs for a frame of 300 bytes, and this client takes 0.3 µs.
  */
 
 import { type Address, dial } from './dial.ts'

@@ -1,12 +1,14 @@
 /**
  * `npm run bench -- reads`: measures every read of an exchange with 100,000 markets, 1,000,000 trades and 100,000
  * users. In the same rounds it measures an exchange with 50 markets and 10,000 trades, and a bare uWebSockets.js route
- * that sends the same bytes. Each endpoint is requested for many markets and users, by 16 connections. The exchange
- * follows the requested markets, like markets that trade. The bars: p99 with 1,000,000 trades is at most twice that
- * with 10,000, and the most frequent reads are answered at the rates of `RATES`. The CPU time of an answer is that of
- * the whole exchange, which other programs do not disturb. `--uncached` turns the fronts' short-lived caches off, so
- * that every request reaches the database. `--rounds` and `--requests` limit the measurement: at most this many
- * requests, and no more than what takes `ROUND_MS`, because a slow endpoint would otherwise take most of the time.
+ * that sends the same bytes. Requests go over 16 connections, and each endpoint is requested for many markets and
+ * users. The requested markets have open orders, so the exchange treats them as trading.
+ *
+ * The bars: p99 with 1,000,000 trades is at most twice the p99 with 10,000, and the most frequent reads reach the rates
+ * of `RATES`. The CPU time of an answer is measured for the whole exchange, and other programs do not affect it.
+ * `--uncached` turns the fronts' short-lived caches off, so that every request reaches the database. `--rounds` sets
+ * the number of rounds. `--requests` sets the maximum number of requests in a round. A slow endpoint gets fewer
+ * requests, about as many as fit into `ROUND_MS`, but at least 200 unless `--requests` is lower.
  */
 
 import { type ChildProcess, fork } from 'node:child_process'

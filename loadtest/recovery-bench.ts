@@ -35,7 +35,7 @@ const PAUSE_MS_MAX = 10
 const RESTING = quick ? 200_000 : 1_000_000
 const FLOW = quick ? 50_000 : 200_000
 const BATCH = 1_000
-/** Numbers of commands in one batch; each is measured beside three snapshots. */
+/** Batch sizes to measure, in commands. Each size is measured during three snapshots. */
 const SIZES = [10, 100, 1_000]
 const SNAPSHOTS = 3
 const BATCHES_MAX = 500
@@ -54,7 +54,9 @@ function host(dataDir: string): Hosted {
   return { log, thread: newMarketThread(options) }
 }
 
-/** Runs one batch through the host: looks it up, handles it, and makes it durable. */
+/**
+ * Runs one batch through the host: looks up its orders and trades, handles its commands, and makes its events durable.
+ */
 async function run({ thread }: Hosted, batch: readonly FlowCommand[]): Promise<number> {
   const said: MarketEvent[] = []
   const nowMs = Date.now()
@@ -121,8 +123,8 @@ class Tape {
 }
 
 /**
- * Number of commands in a batch, and the size of each batch in the file, in bytes: during a snapshot, right
- * after it, and without one.
+ * Number of commands in a batch, and the bytes of each batch in the file. The batches run during a snapshot (`beside`),
+ * right after it (`after`), and without a snapshot (`without`).
  */
 type Probe = {
   readonly size: number
@@ -134,7 +136,10 @@ type Probe = {
 /** Duration of the parts of one turn of a market, in milliseconds. */
 type Turn = {
   readonly when: 'without' | 'during'
-  /** Time of the snapshot's step beyond its CPU time. The step waits for nothing, so other programs took that time. */
+  /**
+   * Duration of the snapshot's step. The step waits for nothing, so any time beyond its CPU time (`stepCpu`) was taken
+   * by other programs.
+   */
   step: number
   stepCpu: number
   stepWaited: number

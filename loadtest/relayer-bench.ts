@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- relayer`: measures relayed operations per second, each signed by another owner and posted over
- * HTTP, from the first request until the last operation is in a block. The peer is the rate at which the same chain
- * accepts bare transactions that were signed in advance and move one wei, in the same run. Also shows how long an
- * answer takes, and the exchange's CPU time per operation.
+ * `npm run bench -- relayer`: measures relayed operations per second, from the first request until the last operation
+ * is in a block. Each operation is signed by a different owner and posted over HTTP. The peer, in the same run, is the
+ * rate at which the same chain accepts bare transactions that move one wei and were signed in advance. Also shows how
+ * long an answer takes, and the exchange's CPU time per operation.
  */
 
 import { parseGwei } from 'viem'

@@ -184,7 +184,10 @@ function stackPlot(
   return frame(axes(ticks, x, y, { x: xName, y: yName }) + bars.join(''), yName) + legend(names)
 }
 
-/** Wraps content that is too wide for a phone, so that it scrolls by itself and a keyboard can reach it. */
+/**
+ * Wraps content that may be too wide for a phone. The wrapper scrolls separately from the page, and a keyboard can
+ * focus it.
+ */
 function wide(inner: string): string {
   return `<div class="wide" tabindex="0" role="region" aria-label="table">${inner}</div>`
 }
@@ -205,7 +208,9 @@ function table(
 
 const SHARES = [0, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999]
 
-/** Draws percentiles on a scale on which each further nine gets as much room as the one before. */
+/**
+ * Draws latency percentiles on a logarithmic scale: the distance from 99 % to 99.9 % is the same as from 90 % to 99 %.
+ */
 function distribution(report: LoadReport): string {
   const place = (share: number): number => -Math.log10(1 - share)
   const series = report.kinds

@@ -1,9 +1,9 @@
 /**
- * Measures how fast trades settle on the local chain, in batches of 1, 10 and 50, and the gas. The time
- * starts when the trades are in the database, and ends with the last answer of their markets. The peer is the
- * chain's own rate of bare transfers. The chain is Hardhat's, one block per transaction, so a batch saves the
- * cost of blocks and of reads of the chain. Settlement polls as often as on the devnet; with `--eager` it
- * polls without a pause, which would overload a shared node.
+ * Measures how fast trades settle on the local chain in batches of 1, 10 and 50, and the gas per trade. The time starts
+ * when the trades are in the database, and ends when the markets have answered for the last trade. The peer is the
+ * chain's own rate of bare transfers. The chain is Hardhat's, with one block per transaction, so a batch saves the cost
+ * of blocks and of reads of the chain. Settlement polls as often as on the devnet. With `--eager` it polls without a
+ * pause, which would overload a shared node.
  */
 
 import assert from 'node:assert/strict'
@@ -38,8 +38,8 @@ async function settle(batchMax: number, warmup: boolean): Promise<number> {
   try {
     const { state } = world
     const count = TRADES[batchMax] ?? 1
-    // The first trade settles before the measurement: it causes reads of chain, contract and market that are made only
-    // once.
+    // The first trade settles before the measurement, because it causes reads of the chain, the contract and the market
+    // that happen only once.
     await world.trade()
     await world.run(() => state.history.ended.size === 1 && state.flight.batches.size === 0)
     for (let each = 0; each < count; each++) {

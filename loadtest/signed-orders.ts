@@ -55,7 +55,7 @@ export function makeOrderSigner(domain: OrderDomain): OrderSigner {
   }
 }
 
-/** Signs one unlimited permit per trader: without reservations, all orders of a trader may have the same one. */
+/** Signs one unlimited permit per trader. Without reservations, all orders of a trader may carry the same permit. */
 export function signPermits(
   traders: readonly Trader[],
   domain: OrderDomain,
@@ -82,7 +82,7 @@ export function signPermits(
   )
 }
 
-/** Signs `count` orders of these traders in these markets; every second one matches the one before. */
+/** Signs `count` orders of these traders in these markets. Every second order matches the order before it. */
 export function signOrders(options: {
   readonly count: number
   readonly traders: readonly Trader[]

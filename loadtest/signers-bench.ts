@@ -28,7 +28,10 @@ const CONNECTIONS = 64
 const STEADY_PER_SECOND = 200
 const STEADY_SECONDS = quick ? 4 : 10
 const CONTRACT_ORDERS = quick ? 600 : 2_000
-/** Number of connections of the sender: a front queries at most as many contract accounts at the same time. */
+/**
+ * Number of connections of the sender. It is the maximum number of contract accounts that a front queries at the same
+ * time.
+ */
 const CONTRACT_CONNECTIONS = 16
 const PRICE = 400_000
 

@@ -1,7 +1,7 @@
 /**
- * Measures the cost of the price stream beside the bare library: the prices of one asset to 2,000 readers, against a
- * loop of uWebSockets.js that writes the same bytes to as many responses in the same run. The figure is the rate; the
- * CPU time per event has to keep the same bar.
+ * Measures the cost of the price stream: the prices of one asset to 2,000 readers. The peer, in the same run, is a bare
+ * loop of uWebSockets.js that writes the same bytes to as many responses. The figure is the rate. The CPU time per
+ * event must meet the same bar.
  */
 
 import type { ChildProcess } from 'node:child_process'
@@ -11,7 +11,7 @@ import { received, startProcess, stopProcess } from './reader-process.ts'
 import type { ToSseReaders } from './sse-readers.ts'
 
 const READERS = 2_000
-/** Number of events in flight; the next are sent when all readers have received these. */
+/** Number of events in flight. The next events are sent when all readers have received these events. */
 const WINDOW = 8
 const WINDOWS = quick ? 8 : 20
 const BAR = 0.7

@@ -12,7 +12,10 @@ export type ToSseReaders =
 
 const MARK = Buffer.from('data: ')
 let readers = 0
-/** Number of events that each reader has to receive, and number of readers that have not yet. */
+/**
+ * `goal` is the number of events that each reader has to receive. `missing` is the number of readers that have not
+ * reached it.
+ */
 let goal = 0
 let missing = 0
 const done = (): void => void process.send?.({ done: true })

@@ -1,8 +1,8 @@
 /**
- * `npm run soak -- stalled-front [seconds]`: a market thread sends its events, as fast as it can, to a front
- * whose event loop is blocked. Prints the bytes of the sent events and the growth of the process. Then the
- * front continues, and must be notified of the lost events. Exits with 1 if it is not, or if the process grew
- * by more than `GROWTH_MIB_MAX`.
+ * `npm run soak -- stalled-front [seconds]`: a market thread sends its events, as fast as it can, to a front whose
+ * event loop is blocked. Prints the bytes of the sent events and the growth of the process. Then the front continues,
+ * and must be notified of the lost events. Exits with 1 if the front is not notified, or if the process grew by more
+ * than `GROWTH_MIB_MAX`.
  */
 
 import { MessageChannel, Worker } from 'node:worker_threads'
@@ -13,7 +13,7 @@ type Told = { MarketEvents: { takes: { rows: Uint8Array[] }; answers: undefined 
 const ROWS = 100
 const ROW_BYTES = 250
 const MIB = 1024 * 1024
-/** Maximum growth: a link queues at most 16 MiB; garbage and the workers need some more. */
+/** Maximum growth of the process. A link queues at most 16 MiB, and garbage and the workers need some more memory. */
 const GROWTH_MIB_MAX = 64
 
 const seconds = Number(process.argv[2] ?? 10)

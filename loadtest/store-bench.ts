@@ -1,11 +1,12 @@
 /**
  * Measures the rows per second that the projection writes, on SQLite and on MariaDB. The peer is the ORM's own
- * `insertMany` of 500 rows at a time into the same tables in the same run. A batch of ours also moves its checkpoint
- * and changes orders of the batch before; a changed row counts as a row. `SIBYL_TEST_MYSQL_URL` names the server;
- * without one only SQLite is measured.
+ * `insertMany` of 500 rows at a time into the same tables in the same run. A batch of the projection also moves its
+ * checkpoint and changes orders of the previous batch; a changed order counts as a row. `SIBYL_TEST_MYSQL_URL` names
+ * the MariaDB server; the default is port 3306 of this machine. If no server answers, only SQLite is measured.
  *
- * On MariaDB it then compares 1, 2 and 4 writers of four partitions that have the same traders. A writer is a connection
- * of one thread. A projection that catches up writes large batches, one that follows the log writes small ones.
+ * On MariaDB it then compares 1, 2 and 4 writers of four partitions that have the same traders. A writer is a
+ * connection of one thread. A projection that catches up writes large batches. A projection that follows the log writes
+ * small batches.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -38,7 +39,7 @@ import { cpuSeconds } from './proc-file.ts'
 
 const LOG_ID = 'bench'
 const BATCHES = quick ? 3 : 20
-/** Ten rows of a batch have five new orders, three trades and two changed orders. */
+/** Composition of a batch: half of its rows are new orders, 30 % are trades, and 20 % are changed orders. */
 const ORDERS = 0.5
 const TRADES = 0.3
 const CHANGES = 0.2
@@ -151,7 +152,10 @@ async function measure(name: string, url: string, bar: number): Promise<BenchRes
   return result
 }
 
-/** Prints what each number of writers reaches, and the CPU time of a row in this thread and in a server on this machine. */
+/**
+ * Prints the rate for each number of writers. Also prints the CPU time per row in this thread, and in the server if it
+ * runs on this machine.
+ */
 async function measureWriters(url: string): Promise<void> {
   const server = await openDatabase(url)
   const pid = await serverPid(server)

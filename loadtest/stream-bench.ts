@@ -1,8 +1,12 @@
 /**
- * Measures the cost of the stream beside the bare library: a busy book sent to 10,000 sockets, against uWebSockets.js
- * publishing the same bytes to as many sockets in the same run. Then the same with one reader in twenty that has
- * stopped reading: the others must keep nine tenths of their rate. Then it measures the time from an order at a real
- * exchange to its change of the book at as many clients.
+ * Compares the stream with bare uWebSockets.js. A busy book is sent to 10,000 sockets; in the same run, uWebSockets.js
+ * alone publishes the same bytes to 10,000 other sockets.
+ *
+ * Then the stream is measured again while one reader in twenty has stopped reading. The other readers must keep nine
+ * tenths of their rate.
+ *
+ * The last part uses a real exchange with 10,000 clients. It measures the time from an order until the clients receive
+ * the change of the book.
  */
 
 import type { ChildProcess } from 'node:child_process'
@@ -13,13 +17,16 @@ import { measureLatency } from './stream-latency.ts'
 import { type FromServer, MARKET_ID_TEXT, type ToServer } from './stream-wire.ts'
 
 const SOCKETS = quick ? 1_000 : 10_000
-/** Number of messages in flight; the next are sent when all readers have received these. */
+/** Number of messages sent at a time. The next ones are sent when all readers have received these. */
 const WINDOW = 16
 const WINDOWS = quick ? 6 : 8
 const STALLED = SOCKETS / 20
 const STALLED_ROUNDS = quick ? 3 : 5
 const STALLED_SHARE_MIN = 0.9
-/** Number of messages that are sent at a time to the topic that only stalled readers follow, until all of them lag. */
+/**
+ * Number of messages published at a time on the second topic, which only stalled readers follow. Publishing repeats
+ * until all stalled readers lag.
+ */
 const POUR = 500
 const POURS_MAX = 200
 const ORDERS = quick ? 40 : 120
@@ -59,12 +66,15 @@ async function startSide(kind: 'hub' | 'bare'): Promise<Side> {
 }
 
 async function stopSide({ server, readers }: Side): Promise<void> {
-  // The readers end first, because a lost connection is a failure for them.
+  // Stop the readers before the server, because a reader fails when it loses its connection.
   await stopProcess(readers)
   await stopProcess(server)
 }
 
-/** Messages per second to the readers that read, and the server's CPU time per message. */
+/**
+ * `rate`: messages per second, summed over all readers that read. `cpuUs`: the server's CPU time per message, in
+ * microseconds.
+ */
 type Delivered = { readonly rate: number; readonly cpuUs: number }
 
 async function deliver(side: Side, reading: number): Promise<Delivered> {
@@ -89,9 +99,9 @@ async function deliverRound(side: Side, { warmup }: Round): Promise<number> {
 }
 
 /**
- * Measures the rate while `STALLED` readers have stopped reading and the server has dropped messages for each
- * of them. Each round stalls other readers, because the system gives a far larger buffer to a socket that has
- * read much at once.
+ * Measures the rate while `STALLED` readers have stopped reading and the server has dropped messages for each of them.
+ * Each round stalls different readers. A resumed reader reads much data at once, so the operating system enlarges its
+ * receive buffer. If stalled again, that reader would lag only after far more messages.
  */
 async function deliverBesideStalled(side: Side, round: number): Promise<Delivered> {
   await askReaders(side.readers, {

@@ -1,8 +1,8 @@
 /**
- * Measures the time from the acceptance of an order to its change of the book at the client: a real exchange with its
- * log, orders over HTTP at a steady pace, and very many sockets that follow the book. The clock starts when the market
- * thread begins to handle the order (the `ts` of the change), so the commit is included; every reader must get every
- * change.
+ * Measures the time from when an order is handled to when each client has received the change of the book. The setup is
+ * a real exchange with its log, orders over HTTP at a steady pace, and very many sockets that follow the book. The
+ * clock starts when the market thread begins to handle the order (the `ts` of the change), so the time includes the
+ * commit. Every reader must receive every change.
  */
 
 import { type MarketId, toAddress } from '#domain/ids.ts'
@@ -54,7 +54,7 @@ export async function measureLatency(
       })
       if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`)
     }
-    /** Sends each order at its time, whether or not earlier ones were answered (open loop). */
+    /** Sends each order at its planned time, whether or not earlier orders were answered (open loop). */
     const placeAll = async (some: typeof signed): Promise<void> => {
       const allTold = askReaders(readers, { expect: some.length })
       const beganMs = performance.now()

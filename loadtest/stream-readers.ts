@@ -1,7 +1,7 @@
 /**
- * Very many WebSockets in one process, which count their messages and parse almost nothing: every hundredth reads the
- * time at which a message was made. On request, some of them stop reading and continue later, or all of them lose their
- * connection at the same moment and come back.
+ * Opens very many WebSockets in one process. They count their messages and parse almost nothing. Only every hundredth
+ * socket, a probe, reads the time of each message. On request, some sockets stop reading and resume later, or all
+ * sockets lose their connection at the same moment and reconnect.
  */
 
 import { openRawSocket, type RawSocket } from './raw-socket.ts'
@@ -14,7 +14,10 @@ export type ToReaders =
       readonly request: string
       readonly host?: string
     }
-  /** Makes all readers lose their connection at the same moment, and come back with the last `seq` that they know. */
+  /**
+   * Closes the connections of all readers at the same moment. The readers then reconnect with the last `seq` that they
+   * know.
+   */
   | {
       readonly reconnect: true
       readonly port: number
@@ -22,9 +25,12 @@ export type ToReaders =
       readonly host?: string
     }
   | 'heartbeats'
-  /** Makes this many readers, from this index on, follow another book as well, and stop reading. */
+  /** Subscribes `stall` readers, starting at index `from`, to a second book, and makes them stop reading. */
   | { readonly stall: number; readonly from: number; readonly request: string }
-  /** Makes the stalled readers leave that book and read again; done when each has received a new snapshot. */
+  /**
+   * Unsubscribes the stalled readers from the second book and lets them read again. Done when each of them has received
+   * a new snapshot.
+   */
   | { readonly resume: string }
   /** Requests a report when each reader that has not stopped reading has received this many more messages. */
   | { readonly expect: number }
@@ -35,17 +41,20 @@ export type FromReaders =
   | { readonly latenciesMs: number[] }
   /** Number of heartbeats since the last request. */
   | { readonly heartbeats: number }
-  /** Milliseconds until each reader had its book again, and the number of failed attempts by reason. */
+  /**
+   * `backAfterMs`: milliseconds from the loss of the connections until each reader had its book again. `failures`:
+   * number of failed attempts by reason.
+   */
   | { readonly backAfterMs: number[]; readonly failures: Record<string, number> }
 
 type Reader = {
   socket: RawSocket
   readonly probe: boolean
-  /** Number of messages of the channel so far. */
+  /** Number of channel messages that the reader has received so far. */
   got: number
-  /** True if it missed a message, and waits for the snapshot that replaces it. */
+  /** True if the reader has missed a message and waits for a new snapshot. */
   recovering: boolean
-  /** True if it stops reading with the next snapshot. */
+  /** True if the reader stops reading at the next snapshot. */
   stopping: boolean
 }
 
@@ -53,7 +62,10 @@ const readers: Reader[] = []
 /** Those that do not read. */
 let stalled: Reader[] = []
 let leaving = ''
-/** Number of messages that each reader has to receive, and number of readers that have not yet. */
+/**
+ * `goal` is the number of messages that each reader has to receive. `missing` is the number of readers that have not
+ * received them yet.
+ */
 let goal = 0
 let missing = 0
 let recovering = 0
@@ -62,7 +74,7 @@ let stopping = 0
 const FRAME_BYTES_MIN = 200
 let latenciesMs: number[] = []
 let heartbeats = 0
-/** Sequence number of the newest change of the book that a probe has received. */
+/** Sequence number of the newest book change that a probe has received. */
 let lastSeq = 0
 
 const done = (): void => void process.send?.({ done: true })
@@ -108,7 +120,10 @@ const DELTA_MARK = 'd'.charCodeAt(0)
 /** The h of `{"type":"heartbeat"`. */
 const HEARTBEAT_MARK = 'h'.charCodeAt(0)
 
-/** Opens one reader; resolves when it has its snapshot, or with `since` the messages that it missed. */
+/**
+ * Opens one reader. Resolves when the reader has received its snapshot, or, for a request with `since`, the missed
+ * messages.
+ */
 function open(port: number, request: string, probe: boolean, host?: string): Promise<Reader> {
   return new Promise((resolve, reject) => {
     let isGreeted = false
@@ -137,18 +152,23 @@ function open(port: number, request: string, probe: boolean, host?: string): Pro
   })
 }
 
-/** Returns whether the frame has the book. With `since`, missed messages follow the confirmation in the same write. */
+/**
+ * Returns whether the frame completes the reader's book. A snapshot does. So does the confirmation of a request with
+ * `since`, because the server sends the missed messages in the same write.
+ */
 function isBook(text: string, request: string): boolean {
   return (
     text.includes('book.snapshot') || (request.includes('"since"') && text.includes('subscribed'))
   )
 }
 
-/** Mean pause before a reader tries again. Each pause is random, from half to one and a half times as long. */
+/**
+ * Mean pause in milliseconds before a reader tries again. Each pause is random, between 0.5 and 1.5 times this value.
+ */
 const RETRY_MS = 1_000
 /**
- * Maximum number of concurrent attempts to connect: as many as the queue of a listening socket holds. The system drops
- * further ones, and repeats them late.
+ * Maximum number of concurrent attempts to connect: as many as the queue of a listening socket holds. The operating
+ * system drops further attempts and retries them late.
  */
 const ATTEMPTS_AT_ONCE = 500
 

@@ -1,7 +1,7 @@
 /**
- * The two servers that `stream-bench.ts` compares, each in a process of its own. `hub`: the front with its stream, with
- * events of one busy market. `bare`: uWebSockets.js alone, publishing the bytes that the hub would have published to as
- * many sockets. Both publish on request.
+ * The two servers that `stream-bench.ts` compares. Each runs in its own process and publishes on request. `hub` is the
+ * front with its stream, with events of one busy market. `bare` is uWebSockets.js alone; it publishes the bytes that
+ * the hub would publish, to the same number of sockets.
  */
 
 import { App, us_socket_local_port } from 'uWebSockets.js'
@@ -24,7 +24,10 @@ const MARKET_ID = MARKET_ID_TEXT as MarketId
 const ADDRESS = `0x${'11'.repeat(20)}` as Market['maker']
 const HASH = `0x${'22'.repeat(32)}` as never
 const BUFFER_BYTES = 262_144
-/** The longest possible idle timeout: readers that are stalled on purpose answer no ping. */
+/**
+ * The longest possible idle timeout. Deliberately stalled readers answer no ping, and a shorter timeout would close
+ * their sockets.
+ */
 const IDLE_SEC = 960
 /** Levels of each side of the book. */
 const LEVELS = 20
@@ -32,7 +35,10 @@ const LEVELS = 20
 let seq = 0
 const steps = [0, 0]
 
-/** Makes events of orders that rest one after the other at a price near the middle, and leave again. */
+/**
+ * Returns the next event. The first event opens the market. Later events alternate between a series of orders that rest
+ * near the middle price and the cancels of these orders.
+ */
 function nextEvent(outcome: Outcome = YES): MarketEvent {
   seq++
   if (seq === 1) {
@@ -165,7 +171,7 @@ async function startHub(): Promise<Server> {
   }
 }
 
-/** Returns the texts that the hub publishes for these events. */
+/** Returns the first `count` texts that the hub would publish. */
 function textsOf(count: number): string[] {
   const texts: string[] = []
   const listener: BoardListener = {

@@ -1,8 +1,10 @@
 /**
- * A long run of a real exchange with two fronts, and stream clients that often lose their connections and come back at
- * either front. From time to time the flow of orders stops. Then every local book must equal the exchange's, and every
- * client must have received the newest trades. A difference is an unnoticed gap, and ends the run with 1. So does
- * growing memory. The last line is the result. `--minutes 10` is the default.
+ * A long run of a real exchange with two fronts. Its stream clients often lose their connections and reconnect to
+ * either front. From time to time the flow of orders stops. Then every local book must equal the book of the exchange,
+ * and every client must have received the newest trades. Any difference is an unnoticed gap.
+ *
+ * The run fails with exit code 1 after an unnoticed gap, after a checksum error, or if memory keeps growing. The last
+ * line of the output is the result. `--minutes 10` is the default.
  */
 
 import { privateKeyToAccount } from 'viem/accounts'

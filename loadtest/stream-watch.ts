@@ -50,7 +50,8 @@ export type WatchedBook = {
 export type WatchedTrades = {
   readonly count: number
   /**
-   * Number of trades whose taker is a trader of this run, and the shares that the traders of this run bought and sold.
+   * `taken`: number of trades whose taker is a trader of this run. `bought` and `sold`: shares that the traders of this
+   * run bought and sold.
    */
   readonly taken: number
   readonly bought: number
@@ -68,7 +69,7 @@ export type WatchFacts = {
   readonly books: readonly WatchedBook[]
   readonly trades: readonly WatchedTrades[]
   readonly orders: ReadonlyMap<string, { readonly status: OrderEnd; readonly remaining: number }>
-  /** Messages that did not follow the one before, although the server had reported no loss. */
+  /** Gaps: messages whose predecessor is missing, although the server reported no loss. */
   readonly gaps: readonly string[]
   readonly gapCount: number
   /** Number of losses that the server reported. */
@@ -123,7 +124,7 @@ function gap(text: string): void {
   if (gaps.length < KEPT_COMPLAINTS) gaps.push(text)
 }
 
-/** Returns whether a message follows the one before; if not, records the gap. */
+/** Records a gap if a message does not follow the previous message of its channel. */
 function follows(
   place: Place,
   previous: number | string,
@@ -265,7 +266,7 @@ function tradesTaker(market: number): Taker {
     const { buyer, seller, takerSide, size, kind } = message
     const [isBuyerOurs, isSellerOurs] = [ours.has(buyer), ours.has(seller)]
     if (takerSide === 0 ? isBuyerOurs : isSellerOurs) sum.taken++
-    // Both orders of a mint buy, and both orders of a merge sell.
+    // In a mint, both orders buy. In a merge, both orders sell.
     if (isBuyerOurs) sum[kind === 'merge' ? 'sold' : 'bought'] += size
     if (isSellerOurs) sum[kind === 'mint' ? 'bought' : 'sold'] += size
     if (!isBuyerOurs || !isSellerOurs) sum.foreign++

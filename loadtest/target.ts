@@ -1,4 +1,6 @@
-/** The tested exchange as seen from outside: its chain, its markets, its state at the end. */
+/**
+ * Accesses the tested exchange over its API: the chain, the markets, the API keys, and the state at the end of the run.
+ */
 
 import { registerApiKey } from '#client/api-keys.ts'
 import { parseExactJson } from '#client/exact-json.ts'
@@ -48,7 +50,7 @@ export async function readJson<T>(url: string): Promise<T> {
   return parseExactJson(text) as T
 }
 
-/** Returns the first cause of a failure, without the errors around it. */
+/** Returns the message of the innermost cause of an error. */
 export function reasonOf(error: unknown): string {
   let deepest = error
   while (deepest instanceof Error && deepest.cause instanceof Error) deepest = deepest.cause
@@ -98,7 +100,10 @@ export async function readMetrics(url: string): Promise<ServerMetrics | undefine
   }
 }
 
-/** Registers a key for each trader, because traders may cancel only their own orders. */
+/**
+ * Registers an API key for each trader, because a trader may cancel only their own orders, and a cancel is
+ * authenticated by the trader's key.
+ */
 export function registerKeys(url: string, traders: readonly Trader[]): Promise<TokenKey[]> {
   return eachOf(traders, async ({ key }) => {
     const wallet = `0x${Buffer.from(key).toString('hex')}` as const

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- transparency`: measures accepted signed orders per second, end to end over HTTP keep-alive. One
- * exchange publishes its log and the other does not, in the same run. Also shows the CPU time of the transparency
- * thread per event, and the time from the answer to an order until its proof is available.
+ * `npm run bench -- transparency`: measures accepted signed orders per second, end to end over HTTP keep-alive. The run
+ * compares an exchange that publishes its log with an exchange that does not. It also shows the CPU time of the
+ * transparency thread per event, and the time from the answer to an order until the order's proof is available.
  */
 
 import { openExchange } from '../test/support/exchange.ts'
@@ -65,7 +65,8 @@ try {
   }
   process.stdout.write(`CPU per order in µs: public ${perOrder(0)}, not public ${perOrder(1)}\n`)
 
-  // Waits until the number of entries stays the same, because the transparency thread may still have some to add.
+  // Waits until the number of published events stops growing, because the transparency thread may still be adding
+  // entries.
   let events = -1
   for (let now = 0; now !== events; ) {
     events = now

@@ -40,7 +40,7 @@ export type ToldOrder = {
   readonly remaining: number
 }
 
-/** Answers of the exchange to reads at the end. */
+/** Answers of the exchange to the reads at the end of the run. */
 export type Told = {
   readonly openOrders: readonly ToldOrder[]
   /** By market, YES then NO. */
@@ -56,7 +56,7 @@ export type TruthFacts = {
   /** Answers that did not fit their request. */
   readonly wrongAnswers: readonly string[]
   readonly wrongAnswerCount: number
-  /** True if the books were empty before the run, so that everything in them is of this run. */
+  /** True if the books were empty before the run, so that every order in them belongs to this run. */
   readonly booksWereEmpty: boolean
 }
 
@@ -204,7 +204,7 @@ function nothingMissed({ watched }: TruthFacts): Check {
   return verdict('no gap goes unnoticed', wrong, `${watched.messages} messages${told}`)
 }
 
-/** Checks that every matched trade settles: otherwise a trader was promised a trade that never happened. */
+/** Checks that no matched trade failed on the chain: a failed trade was reported to its traders, but never happened. */
 function tradesSettle({ watched }: TruthFacts): Check {
   const wrong = newWrong()
   for (const [market, { failed }] of watched.trades.entries()) {
@@ -242,7 +242,8 @@ function tradesAddUp(sent: readonly SentOrder[], { watched, told }: TruthFacts):
     if (!same(listed.slice(0, newest.length), newest.toReversed().slice(0, listed.length))) {
       complain(wrong, `market ${market}: the latest trades of REST are not those of the stream`)
     }
-    // If an order has no answer, it is unknown how many orders it matched.
+    // An order without an answer may have matched any number of orders. In a market with such an order, the answers may
+    // therefore contain fewer matches than the stream.
     if (unknown === 0 ? matches !== taken : matches > taken) {
       complain(wrong, `market ${market}: takers met ${taken} makers, the answers say ${matches}`)
     }

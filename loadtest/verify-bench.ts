@@ -1,9 +1,11 @@
 /**
- * Measures the cost of verifying an order beyond the bare recovery on the curve: orders per second through hash, hex,
- * recovery and address on one thread, beside native `ecdsaRecover` alone on the same signatures in the same run. Both
- * are counted in the thread's own CPU time, in short rounds that alternate, so that other programs on the machine
- * affect neither. Before that it measures the pool, with one thread and with one per core: orders per second by the
- * clock, and the CPU time per order of the process and of the caller's thread.
+ * Measures what verifying an order costs in addition to the bare signature recovery on the curve. One thread verifies
+ * orders completely (hash, hex, recovery, address). In the same run, native `ecdsaRecover` alone recovers the same
+ * signatures. Both rates are per second of the thread's CPU time, in short alternating rounds, so that other programs
+ * on the machine have no influence.
+ *
+ * The verify pool is also measured, with one thread and with one thread per core: orders per second of real time, and
+ * the CPU time per order of the whole process and of the caller's thread.
  */
 
 import { createRequire } from 'node:module'
@@ -129,7 +131,7 @@ for (const threads of new Set([1, availableParallelism()])) {
 }
 report(single)
 
-/** Keeps a thousand requests open: enough for a busy pool, as at a loaded front. */
+/** Keeps a thousand requests open, so that the pool is as busy as on a loaded front. */
 async function askAll(
   ask: (order: SignedOrder) => Promise<OrderInspection | Rejection>,
 ): Promise<void> {

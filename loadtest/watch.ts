@@ -1,4 +1,4 @@
-/** Starts the thread of the sockets, and sends it the requests of the run. */
+/** Starts the thread that opens the sockets of a load test, and sends the requests of the run to this thread. */
 
 import { Worker } from 'node:worker_threads'
 import { checksumAddress } from '#domain/checksum-address.ts'

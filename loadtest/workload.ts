@@ -1,10 +1,10 @@
 /**
- * The plan of a run: which operations its traders carry out, and when. It follows from the options and the seed alone,
- * and is made while it is read, so that a long run needs no memory for it. Times are intended times; `carry-out.ts`
- * counts latency from them, whatever the server does.
+ * The plan of a run: which operations the traders carry out, and when. The plan depends only on the options and the
+ * seed. It is generated while it is read, so a long run needs no memory for its plan. Times are planned times.
+ * `carry-out.ts` measures latency from them, even if the server is slow.
  *
- * The middle price of each market drifts. Makers quote a few ticks away from it, takers reach beyond all quotes, and
- * some quotes are cancelled again.
+ * The middle price of each market drifts. Makers quote a few ticks away from the middle price, takers reach beyond all
+ * quotes, and some quotes are cancelled again.
  */
 
 import { type Random, randomFrom } from '../test/support/random.ts'
@@ -25,7 +25,7 @@ export type WorkloadOptions = {
   readonly markets: number
   readonly traders: number
   readonly mix: Mix
-  /** Returns the factor of the rate at this second; undefined means 1. */
+  /** Returns the factor by which the rate is multiplied in this second. Without `surge`, the factor is 1. */
   readonly surge?: (second: number) => number
 }
 
@@ -68,9 +68,9 @@ const REACH_TICKS = 25
 const MIDDLE_MIN = 100
 const MIDDLE_MAX = 900
 const SHARE = 1_000_000
-/** Minimum age of a cancelled order, so that it has been answered before. */
+/** Minimum age of an order before the plan cancels it, so that the exchange has usually answered the order first. */
 const CANCEL_AFTER_MS = 1_000
-/** Maximum number of quotes that may be cancelled. Quotes beyond it are never cancelled. */
+/** Maximum number of quotes that are remembered for a later cancel. Quotes beyond this number are never cancelled. */
 const QUOTES_MAX = 20_000
 
 export function* planOf(options: WorkloadOptions): Generator<Operation, void, undefined> {
@@ -116,7 +116,7 @@ export function* planOf(options: WorkloadOptions): Generator<Operation, void, un
   }
 
   for (;;) {
-    // Traders act independently, so the gaps between operations are exponential.
+    // Traders act independently, so the gaps between operations have an exponential distribution.
     const perMs = (rate * (surge?.(Math.floor(atMs / 1_000)) ?? 1)) / 1_000
     atMs += -Math.log(1 - random.next()) / perMs
     if (atMs >= seconds * 1_000) return

@@ -1,8 +1,8 @@
 /**
- * A year of quick markets of one asset in simulated time beside a market that trades all year: through the
- * host of markets with its log, and the board and the stream of a front that follows it. Each market opens,
- * trades, expires, settles, is resolved and unloaded. Twelve times it prints the memory, the size on disk,
- * and the duration of a start: none of them may grow. The only argument is the number of quick markets;
+ * Simulates a year of quick markets of one asset, beside a market that trades all year. The run uses the host of
+ * markets with its log, and the board and the stream channels of a front that follows the host. Each quick market
+ * opens, trades, expires, settles, is resolved and is unloaded. Twelve times, the run prints the memory, the size on
+ * disk, and the duration of a start: none of these figures may grow. The only argument is the number of quick markets;
  * 35,040 by default.
  */
 
@@ -28,7 +28,9 @@ import { buy, type OrderBuilder, sell } from '../test/support/orders.ts'
 const MARKETS = Number(process.argv[2] ?? 35_040)
 const QUARTER_SEC = 900
 const SHOWN = 12
-/** Number of quick markets between two searches for ended ones: as many as open in two hours. */
+/**
+ * Number of quick markets between two maintenance runs, which unload ended markets. Eight quick markets span two hours.
+ */
 const TIDY_EVERY = 8
 const FILLS = 5
 const LONG = 1_000_000
@@ -99,7 +101,7 @@ async function trade(n: number, name: string, fills: number): Promise<void> {
   }
 }
 
-/** Runs the periodic maintenance of a market thread, as if the database had projected everything. */
+/** Runs the periodic maintenance of a market thread, as if the database had stored all events of the log. */
 async function tidy(): Promise<void> {
   const offset = host.log.lastOffset(0)
   await host.run({ type: 'Projected', message: { partition: 0, offset } })

@@ -47,7 +47,7 @@ const PUBLIC = [
   'verify-log',
 ]
 
-/** Modules that have only types, or are loaded on demand: their types are exported by `sibyl-client`. */
+/** Modules that contain only types, or that the SDK loads on demand. `sibyl-client` exports only their types. */
 const TYPES = [
   'answers',
   'archive',
@@ -75,10 +75,10 @@ const ROOMS = {
 } as const
 type Room = keyof typeof ROOMS
 
-/** Folder of the shapes; the package has only their types, written out. */
+/** Folder of the shapes. The package contains only their types, as plain TypeScript. */
 const SHAPES = 'protocol/shapes/'
 
-/** Types of shapes that the SDK reads differently: it exports its own types instead. */
+/** Types of shapes that the package does not export, because the SDK returns its own types instead. */
 const NOT_PUBLIC = new Set([
   'BookAnswer',
   'BookFrame',

@@ -1,4 +1,4 @@
-/** Steps that every package needs: its sources are compiled alone, and packed by npm. */
+/** Steps that all packages share: compiling the sources of a package separately, and packing the package with npm. */
 
 import { execFile } from 'node:child_process'
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
@@ -28,7 +28,10 @@ const COMPILER = {
   outDir: 'package',
 }
 
-/** Compiles `source` of the build's folder to `package`; `further` options are added to the usual ones. */
+/**
+ * Compiles the folder `source` in the build's folder to the folder `package`. The options in `further` are added to the
+ * usual compiler options.
+ */
 export async function compile(build: string, name: string, further: object = {}): Promise<void> {
   const config = { compilerOptions: { ...COMPILER, ...further }, include: ['source'] }
   await writeFile(join(build, 'tsconfig.json'), JSON.stringify(config))
@@ -50,7 +53,10 @@ export async function endDeclarations(folder: string): Promise<void> {
   }
 }
 
-/** Writes each declaration once more for CommonJS, where a compiler reads `.d.ts` of this package as those of ES modules. */
+/**
+ * Copies each declaration for CommonJS as `.d.cts`, because in this package a compiler reads `.d.ts` as the declaration
+ * of an ES module.
+ */
 export async function addCommonJsTypes(folder: string): Promise<void> {
   for (const name of await readdir(folder, { recursive: true })) {
     if (!name.endsWith('.d.ts')) continue

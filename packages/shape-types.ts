@@ -19,7 +19,7 @@ type Shape = {
   readonly comment: string
 }
 
-/** The parts of JSON Schema that shapes are made of. */
+/** The keywords of JSON Schema that shapes use. */
 type Node = {
   readonly type?: string
   readonly properties?: Readonly<Record<string, TSchema>>

@@ -1,4 +1,4 @@
-/** Every npm script describes itself with `--help`, and then does nothing else. */
+/** Tests that every npm script describes itself with `--help`, and then does nothing else. */
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'

@@ -1,6 +1,6 @@
 /**
- * Checks the files for operators against the exchange: alarms, settings, files and sections must exist.
- * `scenario/devnet.test.ts` checks the metrics.
+ * Checks the files for operators against the exchange. The alarms, settings, files and sections that they name must
+ * exist. `scenario/devnet.test.ts` checks the metrics.
  */
 
 import assert from 'node:assert/strict'
@@ -121,7 +121,7 @@ test('the guides and the files for operators name only settings that exist', () 
     // `SIBYL_LIMIT_…` stands for all settings whose names begin with `SIBYL_LIMIT_`.
     (textOf(file).match(/SIBYL_[A-Z0-9_]+…?/g) ?? [])
       .filter((name) => !isKnown(name))
-      // The password is put into SIBYL_DATABASE_URL by compose itself.
+      // Compose itself puts the password into `SIBYL_DATABASE_URL`.
       .filter((name) => name !== 'SIBYL_DB_PASSWORD')
       .filter(
         (name) => !(name.endsWith('_…') && all.some((each) => each.startsWith(name.slice(0, -1)))),
@@ -239,7 +239,7 @@ test('the compose file is complete, and an exchange can start with its settings'
   assert.match(textOf('Dockerfile'), new RegExp(`EXPOSE ${front.port} ${front.adminPort}\n`))
 })
 
-/** Files that load packages for a local chain only; `requireDevnetPackages` runs before both. */
+/** Files that load packages only for a local chain. `requireDevnetPackages` runs before either file is loaded. */
 const LOCAL_CHAIN = ['src/devnet/open-devnet.ts', 'src/devnet/chain-host.ts']
 
 /** Returns the files and libraries that these files load, import, or start as a thread or a process. */

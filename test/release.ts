@@ -1,6 +1,6 @@
 /**
- * `npm run release -- --check`: checks line by line whether the committed files could be tagged as the version of
- * package.json. Exits with 1 if a check fails. It changes nothing.
+ * `npm run release -- --check`: checks whether the committed files could be tagged as the version of package.json.
+ * Prints one line per check, and exits with 1 if a check fails. It changes nothing.
  */
 
 import { fileURLToPath } from 'node:url'

@@ -17,7 +17,7 @@ test('the test runner derives the services that a test file needs, such as a bro
   assert.equal(needOf('test/log/damage.test.ts'), 'process')
   assert.equal(needOf('test/simulate/simulate.test.ts'), 'simulation')
   assert.equal(needOf('test/book/match.test.ts'), 'nothing')
-  // The file reads all sources as text, but imports none that needs a service.
+  // `tidy.test.ts` reads all sources as text, but imports no source that needs a service.
   assert.equal(needOf('test/tidy.test.ts'), 'nothing')
 })
 
@@ -42,7 +42,7 @@ test('test files share a process unless they change global state', () => {
   assert.ok(sharesProcess('test/book/match.test.ts'))
   // It only reads a seed.
   assert.ok(sharesProcess('test/services/settlement/turns.test.ts'))
-  // The file only reads the arguments with which Node was started, and changes no global state.
+  // `damage.test.ts` only reads the arguments with which Node was started, and changes no global state.
   assert.ok(sharesProcess('test/log/damage.test.ts'))
   assert.ok(!sharesProcess('test/client/retries.test.ts'))
   assert.ok(!sharesProcess('test/web/browser/page.test.ts'))

@@ -10,7 +10,7 @@ const sources = sourceFiles()
 
 const isOurs = (file: string): boolean => /^(src|workers|config)\//.test(file)
 
-/** Programs that are started only by hand; each file says when. */
+/** Programs that are started only by hand. The header of each file states when to start it. */
 const BY_HAND = ['test/domain/make-order-vectors.ts']
 
 /**

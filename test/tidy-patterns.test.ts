@@ -1,6 +1,6 @@
 /**
- * A pattern that takes more than linear time lets a short text stop the event loop for seconds. Every pattern in the
- * code is checked, even where only the exchange itself writes the input.
+ * If a regular expression takes more than linear time, a short text can block the event loop for seconds. This test
+ * checks every pattern in the code, even if only the exchange itself writes the input.
  */
 
 import assert from 'node:assert/strict'

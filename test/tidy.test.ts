@@ -1,4 +1,7 @@
-/** The rules for code as tests: imports between rooms, where each library may be used, and how files are written. */
+/**
+ * Tests the rules for code: imports between rooms (folders of `src`), where each library may be used, and how files are
+ * written.
+ */
 
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
@@ -12,7 +15,7 @@ import { longParameterLists } from './support/parameters.ts'
 /** Only these compose. */
 const COMPOSERS = new Set(['src', 'boot', 'operator', 'services/front'])
 
-/** Rooms that each room may import; `type:` marks rooms that only types may come from. */
+/** Rooms that each room may import. `type:` marks rooms from which only types may be imported. */
 const ROOMS: Record<string, readonly string[]> = {
   domain: [],
   runtime: [],
@@ -318,7 +321,10 @@ const OWN_WORLD: Record<string, RegExp> = {
     /^src\/services\/(market\/thread\/market-log|node\/node-line|prices\/thread\/price-feeds)\.ts$/,
 }
 
-/** Code that reads time, draws random numbers or sets a timer; and code that opens a connection, a file or a thread. */
+/**
+ * `AMBIENT` matches code that reads time, draws random numbers or sets a timer. `OPENING` matches code that opens a
+ * connection, a file or a thread.
+ */
 const AMBIENT =
   /\b(Date\.now|new Date\(\)|Math\.random|performance\.now|hrtime|random(Bytes|UUID|Int)|set(Timeout|Interval|Immediate)|systemClock|node:timers)\b/
 const OPENING =

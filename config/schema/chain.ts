@@ -8,7 +8,10 @@ const ContractAddress = Type.String({ pattern: ContractAddressForm })
 const Chain = Type.Object(
   {
     chainId: Type.Integer({ minimum: 1 }),
-    /** On `main`, the proposer of an outcome must pay the bond. On `test`, the relayer may pay the bond. */
+    /**
+     * Role of the chain. On a `main` chain, the proposer of an outcome must pay the bond. On a `test` chain, the
+     * relayer may pay the bond.
+     */
     role: Type.Enum(['main', 'test']),
     /** URLs of nodes, tried in this order. With an empty list there is no chain: orders match, and nothing settles. */
     rpcUrls: Type.Array(Type.String({ pattern: HttpUrl }), { maxItems: 10 }),

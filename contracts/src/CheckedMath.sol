@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// Arithmetic that reverts with the reasons of the original Conditional Tokens, which integrators
-/// already decode, instead of Solidity 0.8's panic codes.
+/// Arithmetic that reverts with the reasons of the original Conditional Tokens instead of Solidity
+/// 0.8's panic codes. Integrators already decode these reasons.
 library CheckedMath {
     function add(uint256 a, uint256 b) internal pure returns (uint256 sum) {
         unchecked {

@@ -72,9 +72,9 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
     /// contract).
     error PermitSignerMismatch(address signer, address owner);
 
-    /// By condition id; empty until the condition is prepared.
+    /// Payout numerators by condition id. The list is empty until the condition is prepared.
     mapping(bytes32 conditionId => uint256[]) public payoutNumerators;
-    /// By condition id; zero until the condition is resolved.
+    /// Payout denominators by condition id. A denominator is 0 until its condition is resolved.
     mapping(bytes32 conditionId => uint256) public payoutDenominator;
 
     constructor() EIP712("SibylConditionalTokens", "1") {}
@@ -82,7 +82,7 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
     function prepareCondition(address oracle, bytes32 questionId, uint256 outcomeSlotCount)
         external
     {
-        // An index set is a number of 256 bits, one per outcome.
+        // An index set is a 256-bit number with one bit per outcome.
         require(outcomeSlotCount <= 256, "too many outcome slots");
         require(outcomeSlotCount > 1, "there should be more than one outcome slot");
         bytes32 conditionId = CTHelpers.getConditionId(oracle, questionId, outcomeSlotCount);
@@ -372,7 +372,8 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
         }
     }
 
-    /// With 256 outcomes the shift gives zero and the subtraction wraps to all ones, as it should.
+    /// With 256 outcomes the shift gives 0. The subtraction then wraps to all ones, which is the
+    /// correct result.
     function _fullIndexSet(uint256 outcomeSlotCount) private pure returns (uint256) {
         unchecked {
             return (1 << outcomeSlotCount) - 1;

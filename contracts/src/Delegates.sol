@@ -14,7 +14,8 @@ import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 /// or redeem anything, because no other contract queries this one. `Settlement` does not know the
 /// limits in an appointment: the exchange checks them before it matches.
 contract Delegates is EIP712 {
-    /// Zero means no limit; an empty list means all markets.
+    /// Limits of a delegate. A number of 0 means no limit. An empty list of markets means all
+    /// markets.
     struct Limits {
         /// The largest order, in shares with six decimals.
         uint64 maxOrderSize;
@@ -39,8 +40,8 @@ contract Delegates is EIP712 {
     uint64 public immutable cancelDelay;
 
     struct Term {
-        /// Time until which the exchange accepts orders of the delegate, and the delegate may
-        /// cancel orders.
+        /// End of the delegate's term. Until then the exchange accepts orders of the delegate, and
+        /// the delegate may cancel orders.
         uint64 until;
         /// Time until which trades of orders that the delegate signed may settle.
         uint64 settlesUntil;
@@ -141,8 +142,9 @@ contract Delegates is EIP712 {
         if (limits.markets.length > MARKETS_MAX) revert TooManyMarkets(limits.markets.length);
         uint256 settles = until == 0 ? 0 : uint256(until) + settlementGrace;
         if (settles > type(uint64).max) settles = type(uint64).max;
-        // An earlier end takes effect only after `cancelDelay`, like a cancellation on chain. So
-        // revoking is never a free option against a match already made.
+        // An earlier end takes effect only after `cancelDelay`, like a cancellation on chain. So an
+        // account cannot avoid a trade that is already matched by revoking the delegate who signed
+        // it.
         uint256 before = settlesUntil(account, delegate);
         if (settles < before) {
             uint256 soonest = block.timestamp + cancelDelay;

@@ -65,13 +65,13 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
     /// transfers. The rest pays for the three storage slots that a first fill writes. An honest
     /// fill needs about half of each amount.
     uint256 public constant FILL_GAS = 300_000;
-    /// Gas that must be left before a fill: enough for its own call (the EVM retains one part in
-    /// 64), and to find out and report why it failed.
+    /// Gas that must be left before a fill. It covers the fill's own call, of which the EVM retains
+    /// one part in 64. It also covers finding out and reporting why the fill failed.
     uint256 private constant GAS_BEFORE_FILL = (FILL_GAS * 64) / 63 + 150_000;
     uint256 private constant GAS_BEFORE_SET_FILL = (SET_FILL_GAS * 64) / 63 + 150_000;
 
     mapping(address account => bool) public isOperator;
-    /// Settled trades that neither of their orders records as its `firstTrade`.
+    /// Settled trades that are not the `firstTrade` of either of their two orders.
     mapping(bytes32 tradeId => bool) private _settledLater;
 
     event OperatorSet(address indexed account, bool allowed);
@@ -408,9 +408,9 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         return _settledLater[tradeId];
     }
 
-    /// Finds out why the funds could not be moved. The fill has been reverted, so the state is
-    /// that before the fill. Called only after a failure, so that a good fill does not pay for
-    /// it.
+    /// Finds out why the funds of a fill could not be moved. The fill has been reverted, so the
+    /// state is the same as before the fill. Runs only after a failure, so that a successful fill
+    /// does not pay for it.
     function _diagnose(Execution memory e, uint256 kind, bytes4 stage)
         private
         returns (Fault, Reason)
@@ -423,7 +423,7 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         Reason buyer = kind == MERGE
             ? _sharesShortage(e.buyer, _positionId(e.marketId, 1 - e.outcome), e.size)
             : _collateralShortage(e.buyer, e.cost);
-        // A trader who is both sides of a mint pays both parts.
+        // A trader on both sides of a mint pays both parts.
         Reason seller = kind == MINT
             ? _collateralShortage(e.seller, e.buyer == e.seller ? e.size : e.size - e.cost)
             : _sharesShortage(e.seller, e.positionId, e.size);
@@ -437,8 +437,8 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         // of the receiver's account refused them.
         if (stage == SharesMoveFailed.selector) return (Fault.Buyer, Reason.SharesRefused);
         if (stage == SellerSharesMoveFailed.selector) return (Fault.Seller, Reason.SharesRefused);
-        // Otherwise the collateral refused to move for one of the traders. If it refuses both,
-        // the token is at fault.
+        // Otherwise the collateral refused to move for one of the traders. If it refuses both
+        // traders or neither, no trader is at fault.
         bool buyerRefused = !_probe(e.buyer);
         bool sellerRefused = !_probe(e.seller);
         if (buyerRefused == sellerRefused) return (Fault.None, Reason.CollateralRefused);

@@ -108,8 +108,9 @@ abstract contract SettlementFunds {
         return bytes4(bytes32(word)) == ProbePassed.selector;
     }
 
-    /// Returns the ERC-1155 id of an outcome of a market. Computing it takes some thousand gas,
-    /// and a batch needs few different ids, so ids are cached until the end of the transaction.
+    /// Returns the ERC-1155 id of an outcome of a market. Computing an id takes several thousand
+    /// gas, and a batch needs few different ids. So ids are cached until the end of the
+    /// transaction.
     function _positionId(bytes32 marketId, uint8 outcome) internal returns (uint256 id) {
         bytes32 slot = keccak256(abi.encode(marketId, outcome));
         assembly ("memory-safe") {

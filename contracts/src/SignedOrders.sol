@@ -8,14 +8,15 @@ import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
 import {Delegates} from "./Delegates.sol";
 import {InvalidConfiguration, Order, SignedOrder, Standing} from "./SettlementTypes.sol";
 
-/// Checks who signed an order, and whether its trader has cancelled it, alone or with all orders
-/// below a nonce (an epoch). Inherits `Pausable` only to share the slot of `_paused`.
+/// Checks who signed an order, and whether its trader has cancelled it. A trader cancels single
+/// orders, or all orders below a nonce (an epoch). Inherits `Pausable` only to share the slot of
+/// `_paused`.
 abstract contract SignedOrders is EIP712, Pausable {
-    /// State of an order, in one slot. Each trade must be recorded, so that it never settles
-    /// twice, and a slot per trade would be a fifth of the trade's cost. So the order's slot,
-    /// which is written anyway, also records the order's first trade: the low 152 bits of its id,
-    /// compared only with trades of the same order. A trade gets its own slot only if both its
-    /// orders already record another trade.
+    /// State of an order, in one slot. Each trade must be recorded, so that it never settles twice.
+    /// A slot per trade would cost a fifth of the trade's gas. So the slot of the order, which is
+    /// written anyway, also records the order's first trade. It keeps the low 152 bits of the
+    /// trade's id, which are compared only with trades of the same order. A trade gets its own slot
+    /// only if both its orders already record another trade.
     struct OrderState {
         uint64 filled;
         /// Time at which the trader's cancellation takes effect; zero if the order is not
@@ -44,8 +45,9 @@ abstract contract SignedOrders is EIP712, Pausable {
         "Order(bytes32 marketId,address trader,uint8 side,uint8 outcome,uint64 price,uint64 size,uint64 nonce,uint64 expiration,address makerFeeRecipient)"
     );
 
-    /// These two types have no nonce. A repeated cancellation changes nothing, and with nonces in
-    /// sequence one lost message would block all later ones.
+    /// `CancelOrders` and `CancelAllBefore` need no sequential signature nonce. A repeated
+    /// cancellation changes nothing, and with sequential nonces one lost message would block all
+    /// later ones.
     bytes32 public constant CANCEL_ORDERS_TYPEHASH =
         keccak256("CancelOrders(address trader,bytes32[] orderHashes,uint256 deadline)");
     bytes32 public constant CANCEL_ALL_BEFORE_TYPEHASH =
@@ -62,8 +64,8 @@ abstract contract SignedOrders is EIP712, Pausable {
     /// matched before the order expired.
     uint64 public immutable settlementGrace;
     /// Time after a cancellation on chain for which an order's trades may still settle. It is
-    /// longer than `settlementGrace`, so that cancelling is never a free option against a match
-    /// already made.
+    /// longer than `settlementGrace`, so that a trader cannot avoid a trade that is already matched
+    /// by cancelling its order.
     uint64 public immutable cancelDelay;
     /// Keys that accounts appointed. The constructor deploys this contract, so its address
     /// follows from the address of `Settlement`.

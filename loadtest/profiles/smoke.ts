@@ -1,4 +1,4 @@
-/** A little of every kind, to check that all works. */
+/** A little of every kind of load, to check that everything works. */
 
 import type { Profile } from './profile.ts'
 

@@ -263,8 +263,8 @@ export class Book {
   }
 
   /**
-   * Adds an order like `rest`, with its arrival number. Both books of a market share one sequence of arrival numbers,
-   * so `complementary.ts` can compare orders of the two books.
+   * Adds an order as `rest` does, and stores the order's arrival number. Both books of a market share one sequence of
+   * arrival numbers, so `complementary.ts` can compare orders of the two books.
    */
   restAs(arrival: number, order: OrderTerms, remaining: Shares, matches: number): boolean {
     assert.ok(this.#hasArrivals)

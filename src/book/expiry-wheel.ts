@@ -92,8 +92,9 @@ export class ExpiryWheel {
   }
 
   /**
-   * Makes one step towards `nowSec`. Returns an order that expires at or before `nowSec`; the order stays in the wheel
-   * until the caller removes it. Returns NIL if no such order is left, or undefined if the step has not found one yet.
+   * Advances the wheel by one step towards `nowSec`. Returns an order that expires at or before `nowSec`; the order
+   * stays in the wheel until the caller removes it. Returns NIL if no such order is left, or undefined if another step
+   * is needed.
    */
   step(nowSec: number): number | undefined {
     if (this.#spreading !== NIL) {

@@ -17,7 +17,7 @@ type Segment = {
   depth: number
   count: number
   mask: number
-  /** Tag and slot + 1 of each cell; an empty cell has 0. */
+  /** Two words for each cell: the tag, and the slot plus 1. In an empty cell, the second word is 0. */
   cells: Int32Array
 }
 
@@ -75,8 +75,8 @@ export class TagIndex {
     const { cells, mask } = home
     let hole = tag & mask
     while (cells[2 * hole + 1] !== slot + 1) hole = (hole + 1) & mask
-    // Moves a later entry back into the hole if the hole is not before the entry's first possible cell. So a
-    // search never stops at an empty cell before its entry, and removed entries need no marks.
+    // Closes the hole, so that a search never stops at an empty cell before its entry, and removed entries need no
+    // marks. A later entry moves into the hole, unless the entry's first possible cell is after the hole.
     for (let at = (hole + 1) & mask; cells[2 * at + 1] !== 0; at = (at + 1) & mask) {
       const wanted = cells[2 * at]! & mask
       if (((at - wanted) & mask) < ((at - hole) & mask)) continue

@@ -1,4 +1,4 @@
-/** Metrics of the folders that an exchange writes: free room on their disks, and the age of the last backup. */
+/** Metrics of the folders to which an exchange writes: free space on their disks, and the age of the last backup. */
 
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'

@@ -28,7 +28,10 @@ const WAIT_MS_MAX = 60_000
 
 type Run = { readonly signal: AbortSignal; readonly log: Pick<Log, 'warn'> }
 
-/** Resolves with the migrations that were run; with an empty list if the start was stopped before they ended. */
+/**
+ * Resolves with the migrations that were run, or with an empty list if the start was stopped before the database was
+ * ready.
+ */
 export async function prepareDatabase(
   databaseUrl: string,
   settings: Settings,

@@ -118,7 +118,10 @@ export class SibylMarkets extends PredictionExchange {
     return marketStructure(this, raw as Market, event) as unknown as CcxtMarket
   }
 
-  /** Finds an outcome that is not loaded: an id is read directly, a name is searched in a new list of markets. */
+  /**
+   * Finds an outcome that is not loaded. For an id, loads its market. For a name, loads the list of open markets again
+   * and searches it.
+   */
   override async fetchOutcome(outcomeSymbol: string): Promise<OutcomeRow> {
     await this.loadMarkets()
     const marketId = OUTCOME_ID.exec(outcomeSymbol)?.[1]
@@ -128,7 +131,7 @@ export class SibylMarkets extends PredictionExchange {
     throw new BadSymbol(`${this.id} has no open market with the outcome ${outcomeSymbol}`)
   }
 
-  /** Adds markets that are not in the list, such as ended ones. */
+  /** Loads those of the given markets that are not loaded yet, such as ended markets. */
   protected async loadMarketsById(marketIds: Iterable<string>): Promise<void> {
     await this.loadMarkets()
     for (const id of new Set(marketIds)) {

@@ -17,7 +17,7 @@ const CODE_SIZES = '0x601e380380601e5f39805b8015601c576020900380513b8152600a565b
 const WORD_DIGITS = 64
 
 /**
- * Returns those of the accounts that have code in the newest block. If the node refuses the call, returns an empty set,
+ * Returns the given accounts that have code in the newest block. If the node refuses the call, returns an empty set,
  * because settlement must also work with such a node.
  */
 export async function accountsWithCode(

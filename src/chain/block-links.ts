@@ -7,8 +7,8 @@ import type { ChainClient } from './clients.ts'
 type Mark = { readonly number: number; readonly hash: string }
 
 /**
- * Parent hash of a block whose parent does not exist: a local chain creates many empty blocks at once without their
- * parents.
+ * Matches the all-zero parent hash of a block whose parent does not exist. A local chain can create many empty blocks
+ * at once, and then does not store the parent of each block.
  */
 const NO_PARENT = /^0x0+$/
 

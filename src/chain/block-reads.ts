@@ -78,7 +78,7 @@ type RpcReceipt = { readonly transactionHash: Hex; readonly logs: readonly RpcLo
 
 /**
  * Returns every log of a block, from the receipts of its transactions. Nodes return receipts even if the logs are too
- * many for one answer. Returns undefined if the node lacks the block or a receipt.
+ * many for one answer. Returns undefined if the node does not have the block or a receipt.
  */
 export async function receiptLogsOf(
   node: ChainClient,
@@ -110,8 +110,8 @@ async function receiptsOf(
     const all = await ask<RpcReceipt[] | null>(node, 'eth_getBlockReceipts', [hexOf(number)])
     if (all !== null) return all
   } catch {
-    // Some nodes lack this method, and some refuse it for a large block. If the requests for single receipts below fail
-    // too, their error shows the reason.
+    // Some nodes do not support this method, and some refuse it for a large block. If the requests for single receipts
+    // below fail too, their error shows the reason.
   }
   const one = (hash: Hex) => ask<RpcReceipt | null>(node, 'eth_getTransactionReceipt', [hash])
   const receipts: (RpcReceipt | null)[] = []
@@ -138,7 +138,7 @@ function ask<Answer>(
   return asked(node.viem.request({ method, params } as never) as Promise<Answer>)
 }
 
-/** Returns the headers of these blocks; undefined if the node lacks one. */
+/** Returns the headers of these blocks; undefined if the node does not have one of them. */
 export async function headersOf(
   node: ChainClient,
   wanted: readonly number[],

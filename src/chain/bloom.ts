@@ -1,6 +1,6 @@
 /**
  * The Bloom filter in a block's header, over the addresses and topics of the block's logs. The filter may have false
- * positives, but no false negatives. So it shows whether an empty answer for a block can be true.
+ * positives, but no false negatives. So the filter shows whether an empty list of logs for a block can be correct.
  */
 
 import { type Hex, hexToBytes, keccak256 } from 'viem'

@@ -1,6 +1,6 @@
 /**
- * A contract call before it is signed. Adapters make calls, `simulate` predicts the result, and a sender signs and
- * sends the transaction.
+ * Contract calls before they are signed. Adapters build a call, `simulate` predicts its result, and a sender signs and
+ * sends it as a transaction.
  */
 
 import type {
@@ -59,8 +59,8 @@ export function readerOf<const A extends Abi>({ viem }: ChainClient, address: Ad
 }
 
 /**
- * Simulates the call as a transaction that `from` would send now, with the fees that it would offer. Returns the gas
- * and the result of the call, or the revert.
+ * Simulates the call as a transaction that `from` would send now, with the fees that the exchange would offer. Returns
+ * the gas and the result of the call, or the revert.
  */
 export async function simulate(
   client: ChainClient,

@@ -1,4 +1,4 @@
-/** A log of the chain as plain data, with lower-case hex: the input of every event decoder. */
+/** Plain-data form of an EVM log, with lower-case hex, and the functions that decode a log by an ABI. */
 
 import {
   type Abi,
@@ -35,7 +35,7 @@ export function placeOf({ blockNumber, blockHash, txHash, logIndex }: ChainLog):
 /** Events of an ABI by their first topic. Each event is stored as an ABI with only that event. */
 const eventsOfAbi = new WeakMap<Abi, Map<string, Abi>>()
 
-/** Decodes a log as an event of the contract's ABI. Returns undefined if the log is no such event. */
+/** Decodes a log as an event of the contract's ABI. Returns undefined if the log is not an event of that ABI. */
 export function decoded<const A extends Abi>(
   abi: A,
   { topics, data }: Pick<ChainLog, 'topics' | 'data'>,
@@ -48,14 +48,15 @@ export function decoded<const A extends Abi>(
   const event = events.get(topics[0] ?? '')
   if (event === undefined) return undefined
   try {
-    // The ABI has only this event. With the whole ABI, viem would hash the signature of every event for every log.
+    // `event` is an ABI with only this event. With the whole ABI, viem would hash the signature of every event for
+    // every log.
     return decodeEventLog({ abi: event as A, topics: topics as [Hex, ...Hex[]], data })
   } catch {
     return undefined
   }
 }
 
-/** Returns the names of the given events of an ABI, by the events' first topics. */
+/** Returns a map from first topic to event name, for the given events of an ABI. */
 export function topicsOf<const A extends Abi>(
   abi: A,
   names: readonly ContractEventName<A>[],

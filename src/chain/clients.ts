@@ -34,7 +34,10 @@ import { rpcFetch } from './rpc-fetch.ts'
 
 export type ChainClientOptions = {
   readonly chainId: number
-  /** The addresses are tried in this order, starting with the last one that answered. */
+  /**
+   * RPC addresses. A request starts with the address that answered last, and then tries the next addresses in this
+   * order.
+   */
   readonly rpcUrls: readonly string[]
   /** Timeout of one request to one address. */
   readonly timeoutMs?: number
@@ -43,7 +46,7 @@ export type ChainClientOptions = {
    * shorter than the deadline of the client that waits for the result.
    */
   readonly budgetMs?: number
-  /** Maximum number of times that all addresses are tried, however much of the budget is left. */
+  /** Maximum number of rounds, even if part of the budget is left. In one round, every address is tried once. */
   readonly rounds?: number
   /** Maximum pause before the second round, in milliseconds; the pause doubles with each round. */
   readonly pauseMs?: number
@@ -94,8 +97,8 @@ type Shared = {
   /** The address that answered last. */
   preferred: number
   /**
-   * Random factor of each pause, drawn once per client. So threads that failed together retry at different times, but a
-   * batch is retried as one batch.
+   * Random factor of each pause, drawn once per client. Each thread has its own client, so threads that failed together
+   * retry at different times. Requests of one batch pause equally long, so they are retried as one batch.
    */
   readonly share: number
 }
@@ -188,8 +191,8 @@ async function requestOver(
         return answer
       } catch (error) {
         if (!isOutage(error)) throw error
-        // After an outage the address may serve another chain, so its chain id is checked again. A busy node had no
-        // outage.
+        // After an outage, the address may serve another chain, so its chain id is checked again. A node that is only
+        // overloaded needs no new check.
         if (!isBusy(error)) endpoint.verified = false
         if (error instanceof Fault) mismatch = error
         else outage = error
@@ -199,8 +202,8 @@ async function requestOver(
     if (outage === undefined) throw mismatch ?? noAddress()
     const pauseMs = pauseAfter(round, endpoints, shared, options)
     if (round >= rounds || performance.now() + pauseMs > untilMs) throw outage
-    // The pause does not keep a worker thread alive. It keeps the process of a command alive, because the process may
-    // have nothing else to do.
+    // In the main thread, the pause keeps the process alive, because a command may have nothing else pending. In a
+    // worker thread, the pause does not keep the thread alive.
     await pause(pauseMs, undefined, { ref: isMainThread })
   }
 }

@@ -1,4 +1,4 @@
-/** The contract of the outcome tokens: balances, payouts, calls by signature, and its events. */
+/** The contract of the outcome tokens: reads of balances and payouts, calls that a holder has signed, and events. */
 
 import type { Hex } from 'viem'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
@@ -9,7 +9,7 @@ import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 import { positionIdOf } from './position-id.ts'
 
-/** A signature in the parts that the contracts expect. */
+/** A signature, split into `v`, `r` and `s` as the contracts expect. */
 export type SignatureParts = { readonly v: number; readonly r: string; readonly s: string }
 
 /** Signed content of a redemption. */
@@ -67,7 +67,10 @@ export type ConditionalTokens = {
     pairs: readonly { holder: Address; marketId: MarketId }[],
     blockNumber?: number,
   ): Promise<{ blockNumber: number; shares: (readonly [yes: bigint, no: bigint])[] }>
-  /** Returns the payout of each outcome. The denominator is zero until the condition is resolved. */
+  /**
+   * Returns the payout numerator of each outcome and their common denominator. The denominator is zero until the
+   * condition is resolved.
+   */
   payouts(marketId: MarketId): Promise<{ numerators: readonly bigint[]; denominator: bigint }>
   isPrepared(marketId: MarketId): Promise<boolean>
   approveWithPermitCall(

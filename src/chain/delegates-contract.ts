@@ -1,4 +1,7 @@
-/** The contract of delegations: its events, its nonces, and whether a contract account accepts a signature. */
+/**
+ * The contract of delegations: decodes its events, reads nonces, and asks whether a contract account accepts a
+ * signature.
+ */
 
 import { decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
 import { delegatesAbi } from '#contracts/artifacts/Delegates.abi.ts'
@@ -9,7 +12,7 @@ import { type ChainLog, decoded, type Place, placeOf, safeNumber } from './chain
 import { asked, type ChainClient } from './clients.ts'
 import type { SignatureParts } from './conditional-tokens.ts'
 
-/** Gas limit of the call: more than the contract needs for any answer, so that the node's own limit has no effect. */
+/** Gas limit of a read call. The contract needs less for any answer, so the node's own gas limit has no effect. */
 const ASK_GAS = 300_000n
 
 type DelegateSet = Place & Delegation & { readonly type: 'DelegateSet' }
@@ -64,7 +67,7 @@ export async function acceptsSignature(
   return answerOf(client, settlement, 'isSigner', data)
 }
 
-/** Returns whether a key is a delegate of the account on the chain now, whatever its limits are. */
+/** Returns whether a key is currently a delegate of the account on the chain. Ignores the limits of the delegation. */
 export function isCurrentDelegate(
   client: ChainClient,
   settlement: Address,
@@ -95,7 +98,7 @@ async function answerOf(
       gas: ASK_GAS,
     }),
   )
-  // A settlement contract of an earlier version has no delegates.
+  // A settlement contract of an earlier version has no delegates, so the call returns no data.
   if (returned === undefined || returned === '0x') return false
   return decodeFunctionResult({ abi: delegatesAbi, functionName, data: returned })
 }

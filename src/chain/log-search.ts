@@ -1,8 +1,8 @@
 /**
  * Finds logs from the newest block backwards, with few requests. Most nodes answer a request for all blocks at once. If
  * a node refuses, the range is halved, down to a single block, and the accepted length is remembered. If a search
- * cannot reach all blocks, the next search continues at the highest block that was not reached. Before that it searches
- * the newest blocks again, because a node may get the logs of a block later than the block.
+ * cannot reach all blocks, the next search continues at the highest block that was not reached. Before that, it
+ * searches the newest blocks again, because a node may receive a block earlier than the logs of that block.
  */
 
 import { isTooMuch } from './clients.ts'

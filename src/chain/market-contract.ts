@@ -62,18 +62,24 @@ type MarketContractEvent =
 
 type MarketContract = {
   terms(): Promise<MarketTerms>
-  /** Returns the call that proposes an outcome for `proposer`, by the proposer's signature. */
+  /** Returns the call that proposes an outcome. `proposer` has signed the proposal. */
   proposeResolutionCall(
     proposal: { proposer: Address; outcome: boolean; deadline: bigint },
     signature: SignatureParts,
     bond: BondPermit,
   ): Call
-  /** Returns the call that settles the market. `settler` has signed the expected outcome. */
+  /**
+   * Returns the call that settles the market if the oracle confirms the outcome that `settler` has signed. Otherwise
+   * the call reverts.
+   */
   settleMarketCall(
     settlement: { settler: Address; winningOutcome: Outcome; deadline: bigint },
     signature: SignatureParts,
   ): Call
-  /** Returns the call that settles the market, whatever the oracle's result is. Any account may send it. */
+  /**
+   * Returns the call that settles the oracle's assertion about the market, with any result. Any account may send the
+   * call.
+   */
   settleCall(): Call
   reportPayoutsCall(): Call
 }

@@ -1,4 +1,4 @@
-/** The factory contract, which creates markets at predictable addresses, and its events. */
+/** Calls, reads and events of the factory contract, which creates markets at predictable addresses. */
 
 import { hexToBytes } from 'viem'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
@@ -86,7 +86,7 @@ export function marketFactory(client: ChainClient, address: Address): MarketFact
   }
 }
 
-/** Returns the question of a quick market, as in its contract. */
+/** Returns the question of a quick market, in the same words as the market's contract. */
 export function quickQuestion(asset: string): string {
   return `Is the price of ${asset} at or above its start price at the end?`
 }

@@ -1,4 +1,4 @@
-/** Several calls in one transaction, by `aggregate3` of Multicall3; used for batch redemption. */
+/** Combines several calls into one with `aggregate3` of Multicall3. */
 
 import { decodeFunctionResult, type Hex } from 'viem'
 import { multicallAbi } from '#contracts/artifacts/Multicall.abi.ts'
@@ -18,7 +18,7 @@ type Multicall = {
    * reason.
    */
   aggregateCall(calls: readonly Call[], allowFailure?: boolean): Call
-  /** Decodes the result of a simulated `aggregateCall`, call by call. */
+  /** Decodes the result of a simulated `aggregateCall`. Returns one result per call. */
   resultsOf(returned: Hex): MulticallResult[]
 }
 

@@ -11,10 +11,13 @@ import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 
 export type Revert = {
-  /** Name of the custom error; `Error` for a textual reason, `Panic` for a failed assertion, empty if there is none. */
+  /**
+   * Name of the custom error, or its selector if the error is unknown. `Error` for a textual reason, `Panic` for a
+   * failed assertion, empty if the revert has no data.
+   */
   readonly name: string
   readonly args: readonly unknown[]
-  /** A sentence for the client that requested the call. */
+  /** Reason of the revert as a sentence, for the client that requested the call. */
   readonly words: string
 }
 
@@ -82,7 +85,7 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   UnknownQuickMarket: (market) => `${market} is not a quick market of this factory`,
 }
 
-/** Decodes revert data; empty data has no reason. */
+/** Decodes revert data. Empty data means that the call reverted without a reason. */
 export function decodeRevert(data: Hex): Revert {
   if (data === '0x') return { name: '', args: [], words: 'the call reverted without a reason' }
   let decoded: { errorName: string; args?: readonly unknown[] | undefined }

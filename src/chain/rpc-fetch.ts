@@ -15,8 +15,8 @@ import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 
 /**
- * Maximum bytes of an answer. The gas limit of a block keeps the logs of one block below this: a byte of a log costs
- * eight gas and is two characters in the answer. If an answer is longer, the caller requests a shorter range.
+ * Maximum bytes of an answer. The logs of one block always fit, because of the block's gas limit: a byte of a log costs
+ * eight gas and takes two characters in the answer. If an answer is longer, the caller requests a shorter range.
  */
 export const ANSWER_BYTES_MAX = 32 * 1_048_576
 /** Maximum number of concurrent requests to one address; further requests wait. */
@@ -42,8 +42,8 @@ type Init = {
 }
 
 /**
- * Sends a request of viem, which passes the URL as text. If the node has just closed the idle connection, the request
- * is sent once more.
+ * Sends a request of viem, which passes the URL as text. If the node closes the reused connection at that moment, sends
+ * the request once more.
  */
 export async function rpcFetch(input: string | URL | Request, init: Init = {}): Promise<Response> {
   const url = new URL(input as string)
@@ -108,7 +108,7 @@ async function readAll(response: IncomingMessage): Promise<Response> {
   return answerOf(response, Buffer.concat(parts).toString())
 }
 
-/** Makes the answer, with only those fields that viem reads. */
+/** Builds the response for viem, with only the fields that viem reads. */
 function answerOf(
   { statusCode = 0, statusMessage, headers }: IncomingMessage,
   text: string,

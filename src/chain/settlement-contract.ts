@@ -1,4 +1,4 @@
-/** The settlement contract, which settles matched trades and reports settled ones, and its events. */
+/** Calls, reads and events of the settlement contract, which settles matched trades. */
 
 import {
   decodeFunctionResult,
@@ -120,7 +120,7 @@ export type SettlementContract = {
     cancellation: { trader: Address; orders: readonly Order[]; deadline: bigint },
     signature: SignatureParts,
   ): Call
-  /** Returns the call that cancels all of a trader's orders below a nonce, by the trader's signature. */
+  /** Returns the call that cancels, by signature, all of a trader's orders with a nonce below the given one. */
   cancelAllBeforeWithPermitCall(
     cancellation: { trader: Address; nonce: bigint; deadline: bigint },
     signature: SignatureParts,

@@ -52,7 +52,7 @@ export type Command<O extends Options = Options> = {
   run(call: Call<O>): Promise<number | undefined>
 }
 
-/** Returns the definition as a command, and gives `run` the types of the options. */
+/** Returns the definition as a command. TypeScript derives the argument types of `run` from the options. */
 export function command<const O extends Options>(definition: Command<O>): Command {
   return definition as unknown as Command
 }
@@ -85,7 +85,7 @@ export function positionalsOf({ takes }: Pick<Command, 'takes'>): { min: number;
   return { min: takes.replace(/\[[^[\]]*\]/g, '').split('<').length - 1, max }
 }
 
-/** Reads an argument that must be one of a few words, ignoring case. */
+/** Returns the one of `words` that equals the argument, ignoring letter case. Throws if no word is equal. */
 export function readWord<const W extends string>(
   name: string,
   text: string,

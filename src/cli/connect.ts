@@ -53,7 +53,7 @@ export function readerOf(values: { readonly url: string | undefined }, io: Comma
   return createClient({ url: urlOf(values, io), retries: RETRIES })
 }
 
-/** Returns the chain on which a command creates something, and its RPC address. */
+/** Returns the chain on which a command creates a market or an event, and the RPC address of that chain. */
 export async function chainFor(
   client: Client,
   values: { readonly 'chain-id': string | undefined; readonly rpc: string | undefined },

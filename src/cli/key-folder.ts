@@ -28,7 +28,10 @@ type KeyFolder = {
   forget(id: string): void
 }
 
-/** Pattern of accepted ids. The exchange chooses the id, and the id becomes a file name. */
+/**
+ * Pattern of accepted ids. The exchange chooses the id, and the id becomes a file name, so path characters are
+ * rejected.
+ */
 const ID = /^[0-9A-Za-z-]{1,64}$/
 const OWNER_ONLY = 0o600
 const OWNER_ONLY_FOLDER = 0o700

@@ -11,8 +11,8 @@ const READ_MS_MAX = 30_000
 export type NamedLog = RemoteLog & { readonly origin: string; readonly partition: number }
 
 /**
- * Lists the logs of an exchange. `trusted` contains verifier keys, separated by commas: every log needs one of these
- * keys. Without `trusted`, the function trusts the keys that the exchange publishes.
+ * Lists the logs of an exchange. `trusted` contains verifier keys, separated by commas. Throws if a listed log has none
+ * of these keys. Without `trusted`, the function trusts the keys that the exchange publishes.
  */
 export async function namedLogs(url: string, trusted: string | undefined): Promise<NamedLog[]> {
   const response = await fetch(`${url}/api/v1/transparency`)

@@ -1,7 +1,7 @@
 /** Formats data: tables for people, JSON for programs. */
 
 const DECIMALS = 6
-/** Digits of an id in a table; enough to identify it. */
+/** Number of digits that a table shows of an id; enough to identify the object. */
 const SHORT_DIGITS = 10
 
 /** Formats millionths: 420000 is 0.42. */

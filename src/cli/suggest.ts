@@ -4,7 +4,10 @@ import { typosBetween } from '#domain/nearest-name.ts'
 
 const DISTANCE_MAX = 2
 
-/** Returns a word that begins with the given name, or differs from it by at most two typos. */
+/**
+ * Returns the only known word that begins with the given name. Otherwise returns the most similar known word with at
+ * most two typos.
+ */
 export function suggest(word: string, known: readonly string[]): string | undefined {
   const lower = word.toLowerCase()
   const begun = known.filter((each) => lower.length > 1 && each.startsWith(lower))

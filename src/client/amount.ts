@@ -1,7 +1,7 @@
 /**
- * Parses amounts exactly. A decimal string is in whole units: '0.42'. A number or bigint is in the API's
- * millionths: 420000. A number with a fraction is rejected, never rounded: it was probably meant as 0.42, or
- * is the result of floating-point arithmetic.
+ * Parses amounts exactly. A decimal string is in whole units: '0.42'. A number or bigint is in the API's millionths:
+ * 420000. A number with a fraction, such as 0.42, is rejected, never rounded: the caller probably meant whole units, or
+ * the fraction is an error of floating-point arithmetic.
  */
 
 import { UINT256_MAX } from '#domain/ids.ts'

@@ -1,6 +1,6 @@
 /**
- * Types of answers that differ from `protocol/shapes`. Sizes above 2^53 stay exact, and answers of other versions of
- * the exchange are accepted. All other answers use the types in `protocol/shapes`.
+ * Types of the SDK's answers where they differ from `protocol/shapes`: sizes above 2^53 stay exact, and answers of
+ * other versions of the exchange are accepted. All other answers use the types in `protocol/shapes`.
  */
 
 import type { ConfigAnswer } from '#protocol/shapes/config.ts'
@@ -15,7 +15,7 @@ export type Level = {
   readonly price: number
   /** Total size of all orders at the price, which may exceed 2^53. */
   readonly size: bigint
-  /** With `implied`: the part of the size that comes from orders of the other outcome. */
+  /** Part of the size that comes from orders of the other outcome. Present only if `implied` was requested. */
   readonly implied?: bigint
 }
 

@@ -66,7 +66,7 @@ export function createArchive(send: Transport): ClientArchive {
 
 /**
  * Maximum decompressed size in characters. A file has at most 4 MiB of lines plus one long event. Without a limit, a
- * few bytes of gzip could decompress to many gigabytes.
+ * gzip file of a few megabytes could decompress to gigabytes.
  */
 const FILE_CHARS_MAX = 16 * 1024 * 1024
 

@@ -10,8 +10,8 @@ import { SibylError } from './sibyl-error.ts'
 const DIFFERENCE_SEC_MIN = 30
 const CORRECTION_SEC_MAX = 300
 /**
- * Chain id of the local chain. Tests can change the local chain's time. Signatures for this chain are valid on no other
- * chain.
+ * Chain id of the local chain. Tests can change the local chain's time by any amount, so the correction has no bound on
+ * this chain. This is safe, because signatures for this chain are valid on no other chain.
  */
 const DEVNET_CHAIN_ID = 31_337
 

@@ -1,6 +1,6 @@
 /**
- * Builds an order without its trader from a trader's intent; the signer adds the trader. Nothing is signed or sent.
- * Throws immediately if the exchange would reject the order.
+ * Builds an order from a trader's intent. The signer adds the trader's address later. Nothing is signed or sent. Throws
+ * immediately if the exchange would reject the order.
  */
 
 import { parseMarketId, parseUint64, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'

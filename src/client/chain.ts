@@ -1,7 +1,7 @@
 /**
- * Sends transactions for a trader who has ether: splits and merges of shares, approvals, and transfers. Also
- * reads balances. The exchange provides the addresses of the contracts; the RPC address is the caller's own,
- * or that of a devnet.
+ * Sends transactions for a trader who has ether: splits and merges of shares, approvals, and transfers. Also reads
+ * balances. The exchange provides the addresses of the contracts. The caller provides the RPC address, except on a
+ * devnet, where the exchange publishes the address.
  */
 
 import {
@@ -50,7 +50,10 @@ export type Approvals = {
 }
 
 export type ClientChain = {
-  /** Returns the balances of a wallet address, by default the signer's; with shares if a market is given. */
+  /**
+   * Returns the balances of a wallet address, by default the signer's. If a market is given, also returns the balances
+   * of its shares.
+   */
   balances(of?: { readonly address?: string; readonly marketId?: string }): Promise<Balances>
   /** Returns the approvals that a wallet address, by default the signer's, has given to the settlement contract. */
   approvals(of?: { readonly address?: string }): Promise<Approvals>
@@ -261,7 +264,8 @@ async function sendCall(
   client: PublicClient<Transport, Chain>,
   signer: OrderSigner,
 ): Promise<Sent> {
-  // Simulate the call first: a call that would revert costs no gas, and its reason is known.
+  // Simulate the call first. A call that would revert is then not sent: it costs no gas, and the simulation returns the
+  // reason.
   const abi = [...call.abi, ...ERRORS]
   await client.simulateContract({ ...call, abi, account: (await signerAddress(signer)) as Hex })
   const transaction = { to: call.address, data: encodeFunctionData(call) }

@@ -56,7 +56,7 @@ export type ClientOptions = {
   readonly url: string
   /** Signer of orders; not needed for reading. */
   readonly signer?: OrderSigner
-  /** Chain of the orders, if the exchange has several. */
+  /** Id of the chain on which orders settle; needed if the exchange has several chains. */
   readonly chainId?: number
   /**
    * The contracts that the client signs for. Set them if you know them. Otherwise the client uses the contracts in the
@@ -75,9 +75,15 @@ export type ClientOptions = {
    * answer.
    */
   readonly logKeys?: readonly string[]
-  /** RPC address of the chain, for `chain`. A devnet provides its own. */
+  /**
+   * RPC address that the functions of `chain` use. On a devnet the address can be omitted, because the exchange
+   * publishes it.
+   */
   readonly rpcUrl?: string
-  /** True to request receipts of orders and cancels, by REST and on the stream: `verifyReceipt` checks them. */
+  /**
+   * True to request receipts of orders and cancels, in REST answers and on the stream. `verifyReceipt` checks a
+   * receipt.
+   */
   readonly receipts?: boolean
   /** Headers of each attempt of a request, such as `Authorization` with a fresh token. */
   readonly headers?: () => HeaderLines | Promise<HeaderLines>
@@ -137,7 +143,10 @@ export type Orders = {
     },
     options?: CallOptions,
   ): Promise<CancelledOrder>
-  /** Cancels all open orders of the token's address: in one market or in all, of one group or of all. Needs a token. */
+  /**
+   * Cancels the open orders of the token's address. `market` and `group` restrict the cancel to one market or one
+   * group. Needs a token.
+   */
   cancelAll(
     where?: { readonly market?: string; readonly group?: string; readonly trader?: string },
     options?: CallOptions,
@@ -174,13 +183,13 @@ export type Client = ClientReads & {
   readonly resolution: ClientResolution
   market(marketId: string, options?: CallOptions): Promise<Market>
   /**
-   * Returns the book of one outcome, or of both merged by price. With `seq` or `at` it returns a past book, if the log
-   * of the exchange is public.
+   * Returns the book of one outcome, or the books of both outcomes merged by price. With `seq` or `at`, returns a past
+   * book; this works only if the log of the exchange is public.
    */
   readonly orderbook: ReadOrderbook
   /** Files with the events of a market on a day, if the log of the exchange is public. */
   readonly archive: ClientArchive
-  /** The public log: proofs that this client verifies itself. */
+  /** Proofs from the public log. This client verifies the proofs itself. */
   readonly transparency: ClientTransparency
   /** Returns up to 100 trades, newest first. */
   trades(marketId: string, options?: CallOptions): Promise<Trade[]>
@@ -261,7 +270,10 @@ export function createClient(options: ClientOptions): Client {
     throw new SibylError('MISSING_FIELD', 'createClient was given no signer', { field: 'signer' })
   }
 
-  /** Returns the chain of orders, with contracts that the client may sign for. */
+  /**
+   * Returns the chain on which this client's orders settle. Throws if the client must not sign for the chain's
+   * contracts.
+   */
   async function chain(call?: CallOptions): Promise<Config['chains'][number]> {
     const { chains } = await config(call)
     const found =

@@ -25,7 +25,7 @@ type Typed = {
   readonly types: Readonly<Record<string, unknown>>
 }
 
-/** Types of the domain's fields, in the order in which they are hashed. */
+/** Fields of an EIP-712 domain with their types, in the order in which the fields are hashed. */
 const DOMAIN_FIELDS = [
   ['name', 'string'],
   ['version', 'string'],

@@ -50,7 +50,7 @@ export function newFollowing(key: string, request: Following['request']): Follow
   }
 }
 
-/** Returns the key of a subscription. As at the exchange, letter case and the order of markets make no difference. */
+/** Returns the key of a subscription. Like the exchange, ignores letter case and the order of markets. */
 export function keyOf(request: Following['request']): string {
   const { marketIds } = request
   const ids = Array.isArray(marketIds) ? marketIds.map((id) => String(id).toLowerCase()) : undefined
@@ -75,7 +75,7 @@ export function tell(
 ): boolean {
   let fits = true
   for (const listener of [...listeners].filter(isFor)) {
-    // Skip a listener that was closed by another listener while handling this message.
+    // Skip a listener that another listener has closed during the delivery of this message.
     if (!listeners.has(listener)) continue
     try {
       if (!listener.take(message)) fits = false

@@ -33,9 +33,8 @@ export type OrderOptions = {
   /** Name of a group of the trader's orders in a market: up to 32 letters, digits, _ and -. The name is public. */
   readonly group?: string
   /**
-   * Protection of the `group` against too many fills within `windowMs`: more than `fillsMax` fills, or fills
-   * of more than `sharesMax` millionths of a share. The market then cancels all remaining orders of the group
-   * in the same step.
+   * Limits the fills of the `group` within `windowMs` to `fillsMax` fills and to `sharesMax` millionths of a share. If
+   * a fill exceeds a limit, the market cancels all remaining orders of the group in the same step.
    */
   readonly protection?: {
     readonly windowMs: number

@@ -1,6 +1,6 @@
 /**
- * Follows the pages of a list by the cursor that each page has for the next page. The number of pages is
- * limited, so that an exchange whose list never ends cannot keep a client busy forever.
+ * Follows the pages of a list. Each page contains the cursor of the next page. The number of pages is limited, so that
+ * an exchange whose list never ends cannot keep a client busy forever.
  */
 
 import { SibylError } from './sibyl-error.ts'
@@ -12,8 +12,8 @@ import { SibylError } from './sibyl-error.ts'
 const PAGES_MAX = 100_000
 
 /**
- * Returns a function that checks the cursor of the next page and returns it, or undefined after the last
- * page. The function throws if a cursor repeats, or if there are too many pages.
+ * Returns a function that checks the cursor of the next page and returns it, or undefined after the last page. The
+ * function throws if two successive cursors are equal, or if there are too many pages.
  */
 export function pageNames(): (next: string | null | undefined) => string | undefined {
   let before: string | undefined

@@ -1,6 +1,6 @@
 /**
- * The SDK's prices and quick markets. `stream` reads the price stream as an async iterator that reconnects on its own
- * and resumes at the last price.
+ * The SDK's functions for prices and quick markets. `stream` reads the price stream as an async iterator that
+ * reconnects on its own and resumes at the last price.
  */
 
 import { backoff } from '#domain/backoff.ts'

@@ -1,4 +1,4 @@
-/** Recovers the wallet that signed an order, for clients that check orders of others. */
+/** Recovers the wallet that signed an order, for clients that check other traders' orders. */
 
 import { recoverAddress } from 'viem'
 import { type Address, toAddress } from '#domain/ids.ts'

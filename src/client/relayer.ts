@@ -144,7 +144,10 @@ type RelayerPorts = {
   readonly send: Transport
   readonly chain: () => Promise<Chain>
   readonly signer: () => OrderSigner
-  /** Returns the Unix seconds from which deadlines are counted, given the exchange's time. */
+  /**
+   * Returns the current Unix seconds, from which deadlines are counted. `serverTime` is the exchange's time, which
+   * corrects this machine's clock.
+   */
   readonly nowSec: (chainId: number, serverTime: number) => number
 }
 

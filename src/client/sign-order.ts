@@ -124,8 +124,8 @@ function orderOf(draft: OrderDraft, signerAddress: string): Order {
 }
 
 /**
- * Returns the order with its signature. Throws if the signature does not have 65 bytes, because the server
- * would reject it. A wallet with several owners may return such a signature.
+ * Returns the order with its signature. Throws if the signature does not have 65 bytes, because the server would reject
+ * it. A wallet with several owners may return a signature of another length.
  */
 function submission(order: Order, signature: string): OrderSubmission {
   if (SIGNATURE.test(signature)) return { order, signature }

@@ -1,6 +1,6 @@
 /**
- * Signs typed data of `domain/typed-data.ts`, and splits the signature into the parts that the relayer expects. The
- * signer of orders signs this data too.
+ * Signs typed data of `domain/typed-data.ts`, and splits the signature into the parts that the relayer expects. Uses
+ * the same signer as orders.
  */
 
 import type { Hex } from '#domain/typed-data.ts'

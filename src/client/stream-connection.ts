@@ -1,6 +1,6 @@
 /**
- * Keeps one WebSocket open: reconnects, restores the connection's state, sends requests, and carries the subscriptions.
- * The file is one state machine: every function changes the same few variables.
+ * Keeps one WebSocket open: reconnects, restores the connection's state, sends requests, and passes messages to the
+ * subscriptions. The file is one state machine: every function changes the same few variables.
  */
 
 import { backoff } from '#domain/backoff.ts'

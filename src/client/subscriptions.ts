@@ -27,11 +27,11 @@ export type Subscriptions = {
   lost(): void
   /** Handles the answer to a subscribe request. */
   subscribed(answer: { id?: number; sub: string; seq: Position }): void
-  /** Handles a refused request; returns false if no subscription sent it. */
+  /** Handles a refused request; returns false if the request is not from a subscription. */
   refused(id: number, failure: SibylError): boolean
   /** Handles a `lag` message: the exchange has dropped messages of this subscription, and sends a snapshot. */
   lagged(sub: string): void
-  /** Compares local positions with those in a heartbeat, in order to detect a missing last message. */
+  /** Compares local positions with the positions in a heartbeat, to detect that the newest message was lost. */
   compare(subs: Readonly<Record<string, Position>>): void
   follow(message: ChannelMessage): void
   /** Closes all subscriptions; a subscription that starts later is closed at once. */
@@ -128,7 +128,6 @@ export function makeSubscriptions(ports: {
     following.snapshotId = undefined
     if (joining && !repairing && !('reset' in message)) {
       if (position === last && fills === undefined) {
-        // Only new listeners get this snapshot, because the other listeners already have its state.
         deliver(following, message, (listener) => !listener.begun)
         return
       }

@@ -59,7 +59,10 @@ export function withApiKey(
     return send(input, { ...init, headers })
   }
 
-  /** Updates the clock correction from an answer's `Date` header; returns whether the correction has changed. */
+  /**
+   * Updates the clock correction from an answer's `Date` header. Returns whether the correction has changed by at least
+   * `SKEW_MS_MIN`.
+   */
   function learnClock(response: Response): boolean {
     if (clock.nowMs !== undefined) return false
     const atMs = Date.parse(response.headers.get('date') ?? '')

@@ -194,7 +194,7 @@ function readAttempt(
   const isDecided = !UNDECIDING_CODES.has(code)
   return new SibylError(code, error, {
     ...details,
-    // A 503 with any code but `OUTCOME_UNKNOWN` means that this attempt changed nothing.
+    // A 503 with any other code than `OUTCOME_UNKNOWN` means that this attempt changed nothing.
     outcomeUnknown:
       status === 503 && code !== 'OUTCOME_UNKNOWN'
         ? unsure

@@ -17,14 +17,15 @@ export const RELAYER = 1
 export const OPERATOR = 2
 export const MAKER = 3
 /**
- * Index of the account that settles resolutions. It has its own key, because only one sender may assign the nonces of a
- * key.
+ * Index of the account that settles resolutions. Only one sender may assign the nonces of a key, so this account has a
+ * key of its own.
  */
 export const RESOLVER = 4
 /** Index of the account that gives test money to new wallets of the trading page. */
 export const FAUCET = 7
 /**
- * Index of the account that quotes for `sibyl maker`. It is not a demo trader, so that no user trades with themselves.
+ * Index of the account that quotes for `sibyl maker`. It is not one of the demo traders. Otherwise a user who trades as
+ * a demo trader could match their own orders.
  */
 export const DEMO_MAKER = 9
 /** Index of the account that buys a few shares from the demo maker now and then. */
@@ -57,12 +58,12 @@ export function devnetKey(index: number): Hex {
 }
 
 /**
- * Returns the key from which the account keys are derived. It is derived on first use, because an exchange on another
- * chain never needs it.
+ * Returns the key from which the account keys are derived. The key is computed on first use, because an exchange that
+ * does not use the devnet never needs it.
  */
 function parentKey(): ExtendedKey {
-  // Computes BIP-39 and BIP-32 with Node's native functions; in JavaScript they would take most of the chain's start
-  // time.
+  // Computes BIP-39 and BIP-32 with Node's native functions. In JavaScript, the computation would take most of the time
+  // that the chain needs to start.
   const seed = () => pbkdf2Sync(MNEMONIC, 'mnemonic', 2_048, 64, 'sha512')
   parent ??= PATH.reduce(childOf, halves('Bitcoin seed', seed()))
   return parent

@@ -1,7 +1,7 @@
 /**
  * Sends many transactions of the devnet's own accounts in few blocks. The sender collects transactions, and returns the
- * future addresses of contracts. `flush` sends all of them as one batch, mines, and checks every receipt. The chain's
- * node signs for its accounts, so this file needs no key.
+ * address that each new contract will have. `flush` sends all collected transactions as one batch, mines, and checks
+ * every receipt. The chain's node signs for its accounts, so this file needs no key.
  */
 
 import {

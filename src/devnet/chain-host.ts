@@ -100,11 +100,11 @@ async function readClock(): Promise<void> {
     const params = ['pending', false]
     const next = (await request('eth_getBlockByNumber', params)) as { timestamp: string }
     chainSecond = Number(next.timestamp)
-    // Read again if the machine's second changed during the read.
+    // Read again if the machine's clock reached the next second during the read.
   } while (second !== machineSecond())
   const ahead = chainSecond - second
-  // Both times are whole seconds, but the chain's seconds begin at its own start. So a difference of one second does
-  // not mean that the chain's clock was moved.
+  // Both times are whole seconds, but a second begins at different moments on the chain and on the machine. So a
+  // difference of one second does not mean that the chain's clock was moved.
   if (Math.abs(ahead - offsetSeconds) <= 1) return
   offsetSeconds = ahead
   for (const lease of leases) tellClock(lease)
@@ -133,7 +133,7 @@ async function answerCall(call: Call): Promise<object> {
   }
 }
 
-/** Returns an error as JSON-RPC. Revert data is plain hex, as other nodes return it. */
+/** Converts an error to a JSON-RPC error. Revert data is plain hex, as in the errors of other Ethereum nodes. */
 function rpcError(error: unknown): object {
   const { code, message, data } = error as { code?: unknown; message?: string; data?: unknown }
   const inner = typeof data === 'object' && data !== null && 'data' in data ? data.data : data

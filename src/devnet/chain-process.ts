@@ -67,8 +67,8 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
       ...(options.lingerMs === undefined ? [] : [`--linger-ms=${options.lingerMs}`]),
       `--owner=${options.owner ?? ''}`,
     ],
-    // The chain has its own process group, so Ctrl-C in a terminal goes only to the exchange, which ends the chain
-    // itself.
+    // The chain has its own process group. So Ctrl-C in a terminal reaches only the exchange, and the exchange then
+    // ends the chain.
     { detached: true, stdio: ['ignore', 'pipe', errors] },
   )
   if (typeof errors === 'number') closeSync(errors)

@@ -1,6 +1,7 @@
 /**
- * Chains to which the data of a data folder belongs: `chain.json` names each chain by the hash of its first block. Data
- * of one chain must never be used with another chain, so such data is moved to a separate folder.
+ * Records to which chains the data of a data folder belongs: `chain.json` names each chain by the hash of its first
+ * block. Data of one chain must never be used with another chain. Data of another chain is therefore moved to a
+ * separate folder.
  */
 
 import {

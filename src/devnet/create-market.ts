@@ -102,7 +102,10 @@ async function sendCreation(order: MarketOrder): Promise<CreatedMarket> {
 
 type Words = readonly [question: string, description: string, category: number, expiration: bigint]
 
-/** Returns the factory call that creates the market; for a market of an event, with the operator's signature. */
+/**
+ * Returns the factory call that creates the market. For a market of an event, the call contains the operator's
+ * signature.
+ */
 async function creationOf(
   { chain, event, matching }: MarketOrder,
   { words, address }: { readonly words: Words; readonly address: Hex },

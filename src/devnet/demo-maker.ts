@@ -39,8 +39,8 @@ type MakerTerms = {
 }
 
 /**
- * Quotes in rounds. If the signal aborts, cancels all orders; after the last round, leaves them open. Without a `taker`
- * nothing is traded.
+ * Quotes in rounds. If the signal aborts, cancels all orders. After the last round, leaves the orders open. Without a
+ * `taker`, no account buys from the maker.
  */
 export async function runMaker(
   clients: { readonly maker: Client; readonly taker?: Client | undefined },
@@ -92,7 +92,7 @@ function makeQuoting(client: Client) {
   /**
    * Places the new quotes before cancelling the old quotes, so that no side of a book is ever empty. If a new quote
    * would match old quotes on the opposite side, cancels those old quotes first, then places the new quote again. The
-   * new quotes of the opposite side are already in the book.
+   * opposite side does not become empty, because its new quotes are already in the book.
    */
   async function replace(old: readonly OpenOrder[], quotes: readonly OrderIntent[]) {
     const first = await place(quotes)

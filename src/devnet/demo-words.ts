@@ -1,4 +1,4 @@
-/** Texts of three demo markets of different categories and lengths, and of an event with three more. */
+/** Texts of three demo markets of different categories and lengths, and of an event with three further markets. */
 
 import type { EventInfo } from '#domain/event-info.ts'
 import type { Category } from '#domain/market.ts'

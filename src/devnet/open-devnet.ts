@@ -52,9 +52,7 @@ export type Devnet = RecordedChain & {
  */
 const LET_GO_MS = 3_000
 const LET_GO_POLL_MS = 50
-/**
- * Number of unanswered attempts to identify a chain. After these attempts, the data counts as data of another chain.
- */
+/** Maximum number of unanswered attempts to identify the recorded chain. After that, the chain counts as gone. */
 const SILENCES_MAX = 4
 
 export async function openDevnet(options: DevnetOptions): Promise<Devnet> {

@@ -7,7 +7,7 @@ const { resolve } = createRequire(import.meta.url)
 /** Packages that only the local chain needs: its EVM, and UMA's builds of the oracle. */
 const PACKAGES = ['hardhat', '@uma/contracts-node']
 
-/** Throws one sentence for the operator if a package is missing. */
+/** Throws an error with a message for the operator if a package is missing. */
 export function requireDevnetPackages(): void {
   const missing = PACKAGES.filter((name) => !isInstalled(name))
   if (missing.length === 0) return

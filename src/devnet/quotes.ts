@@ -42,8 +42,8 @@ export function drift(fair: number, chance: number): number {
 }
 
 /**
- * Returns the fair value of YES in a quick market: 0.5 at the start price, and 0.1 or 0.9 if the price is one percent
- * or more away.
+ * Returns the fair value of YES in a quick market. It is 0.5 at the start price. It rises to 0.9 if the price is one
+ * percent higher or more, and falls to 0.1 if the price is one percent lower or more.
  */
 export function fairOfPrice(startPrice: number, price: number): number {
   const percent = ((price - startPrice) / startPrice) * 100
@@ -53,10 +53,10 @@ export function fairOfPrice(startPrice: number, price: number): number {
 export const OUTCOMES = ['YES', 'NO'] as const
 
 /**
- * Splits the old quotes into `now` and `later`. Each rejected new quote would have matched old quotes: those
- * on the other side of its book or, in a complementary market, those on the same side of the other outcome's
- * book. `now` contains these old quotes, to cancel before the rejected quotes are placed again. `later`
- * contains all other old quotes, to cancel afterwards.
+ * Splits the old quotes into `now` and `later`. `now` contains the old quotes that a rejected new quote could match.
+ * They are cancelled before the rejected quotes are placed again. These are the quotes on the other side of the same
+ * book and, because the market may be complementary, the quotes on the same side of the other outcome's book. `later`
+ * contains all other old quotes, which are cancelled afterwards.
  */
 export function cancelOrder<Old extends Pick<OpenOrder, 'side' | 'outcome'>>(
   old: readonly Old[],

@@ -1,7 +1,8 @@
 /**
- * Turns a fresh chain into a devnet: deploys the contracts, creates three demo markets and an event with three more,
- * and funds traders. One market of the event is complementary. Each step is one batch of transactions, so the whole
- * seed takes about a second. The result is only on the chain; the exchange indexes it like any other chain.
+ * Turns a fresh chain into a devnet: deploys the contracts, creates three demo markets and an event with three further
+ * markets, and funds traders. One market of the event is complementary. Each step is one batch of transactions, so the
+ * whole seed takes about a second. The result is stored only on the chain. The exchange indexes this chain like any
+ * other chain.
  */
 
 import { type Account, decodeFunctionResult, encodeFunctionData, type Hex, toHex } from 'viem'
@@ -28,9 +29,9 @@ import { signEventMarket } from './sign-event.ts'
 const UNIT = 1_000_000n
 const TRADER_USDC = 1_000_000n * UNIT
 const TRADER_SHARES = 100_000n * UNIT
-/** Stablecoin of the relayer, for the bonds that it posts. */
+/** Amount of stablecoin that the relayer receives for the bonds that it posts. */
 const RELAYER_USDC = 1_000_000n * UNIT
-/** Stablecoin of the faucet: enough for 100,000 new wallets with 10,000 dollars each. */
+/** Amount of stablecoin that the faucet receives: enough for 100,000 new wallets with 10,000 dollars each. */
 const FAUCET_USDC = 1_000_000_000n * UNIT
 const DAY_SEC = 86_400
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`

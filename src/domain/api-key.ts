@@ -14,7 +14,7 @@ export type ApiKey = {
   readonly revokedAtMs: number | null
 }
 
-/** Format of a key's id; other ids are not registered. */
+/** Format of a key's id. A text in another format is never the id of a key. */
 export const API_KEY_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Returns the text that a wallet signs to register a key; the address is written as in the request. */

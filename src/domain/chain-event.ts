@@ -53,7 +53,7 @@ export type EventMarketCreated = At & {
   readonly marketId: MarketId
   /** Hash of the event's metadata, which the contract stores. */
   readonly eventHash: string
-  /** Operator who signed the metadata for this market; the contract has checked it. */
+  /** Operator who signed the metadata for this market. The contract has checked the signature. */
   readonly signer: Address
   readonly info: EventInfo
 }
@@ -136,7 +136,9 @@ export type ConversionKind = 'split' | 'merge' | 'redeem'
 export type TokensConverted = At & {
   readonly type: 'TokensConverted'
   readonly kind: ConversionKind
-  /** Holder; the zero address if the settlement contract split or merged for two traders. */
+  /**
+   * Account whose tokens were converted; the zero address if the settlement contract split or merged for two traders.
+   */
   readonly holder: Address
   readonly marketId: MarketId
   /** Amount that was split or merged; for a redemption, the payout. */

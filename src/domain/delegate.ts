@@ -31,7 +31,9 @@ export type Delegation = DelegateLimits & {
   readonly settlesUntilSec: number
 }
 
-/** First two bytes and last byte of the RLP encoding of a list of an address and the number 1. */
+/**
+ * Constant parts of the RLP encoding of the list [address, 1]: the two bytes before the address, and the byte after it.
+ */
 const LIST_AND_ADDRESS = [0xd6, 0x94]
 const FIRST_NONCE = 0x01
 const ADDRESS_DIGITS = 40

@@ -21,8 +21,9 @@ type EventPrices = {
   readonly bidSum: number | null
   readonly askSum: number | null
   /**
-   * Above 0: profit per share from selling YES in every market. Below 0: the negated profit per share from buying YES
-   * in every market; this profit is certain only if one of the markets must resolve to YES. 0: neither gives a profit.
+   * Profit per share from a trade in every market of the event. Above 0: the profit from selling YES in every market.
+   * Below 0: the negated profit from buying YES in every market, which is certain only if one of the markets must
+   * resolve to YES. 0: neither gives a profit.
    */
   readonly gap: number
 }

@@ -79,7 +79,10 @@ export const DEPARTURES_MAX = 1_000
 /** Maximum number of expired orders that one step removes, from all markets of a log partition together. */
 export const EXPIRATIONS_MAX = 2_000
 
-/** Maximum number of orders that the answer of `DELETE /api/v1/orders` lists; its count includes all. */
+/**
+ * Maximum number of orders that the answer of `DELETE /api/v1/orders` lists. The count in the answer includes all
+ * cancelled orders.
+ */
 export const CANCELLED_LISTED_MAX = 10_000
 
 /** Maximum number of open orders on a page, and in a snapshot of the stream. */
@@ -179,8 +182,9 @@ export const PUBLIC_ENTRIES_SEARCHED_MAX = 256
 export const ARCHIVE_SEGMENTS_MAX = 4
 export const ARCHIVE_BYTES_MAX = 4 * 1024 * 1024
 /**
- * Maximum number of entries (leaves) of the public log that are read after the newest stored books, to make a past book
- * or an archive file. If more entries are needed, the request is rejected, because the stored books are too far behind.
+ * Maximum number of entries (leaves) of the public log that a request for a past book or an archive file reads after
+ * the newest stored books. If more entries follow the stored books, the request is rejected, because the stored books
+ * are too far behind.
  */
 export const HISTORY_TAIL_LEAVES_MAX = 8_192
 /**
@@ -363,7 +367,7 @@ export const EVENTS_LISTED_MAX = 50
 export const EVENTS_LISTED = 20
 export const EVENT_MARKETS_LISTED = 5
 
-/** Maximum number of events that one page of a filtered list scans; the cursor of the page continues after them. */
+/** Maximum number of events that one page of a filtered list scans. The next page continues after these events. */
 export const EVENTS_SCANNED_MAX = 1_000
 
 /**

@@ -92,8 +92,8 @@ export type OrdersMatched = Head<'OrdersMatched'> & {
   readonly takerRemaining: number
   readonly fills: readonly Fill[]
   /**
-   * True if an earlier event contains the taker, because the order continues to match or because quantity returned to
-   * it.
+   * True if an earlier event contains the taker's order. The order then continues to match, or a failed trade has
+   * returned quantity to it.
    */
   readonly known?: true
   /** Session whose end cancels the taker's remainder. */
@@ -158,8 +158,8 @@ export type TradeFailed = Head<'TradeFailed'> & {
   /** Side at fault according to the chain. */
   readonly fault: FaultySide
   /**
-   * Side whose fault does not count, because it was short only of shares that another failed trade should have
-   * delivered to it.
+   * Side whose fault does not count. The side was short of shares only because another trade, which should have
+   * delivered them, failed.
    */
   readonly excused?: ExcusedSide
 }

@@ -7,7 +7,8 @@ export type Category = (typeof CATEGORIES)[number]
 
 /**
  * Matching rules of a market. `same-outcome`: only orders of one outcome match. `complementary`: a buy of YES also
- * matches a buy of NO, and a sell of YES a sell of NO. The rule is chosen when the market is created and never changes.
+ * matches a buy of NO, and a sell of YES also matches a sell of NO. The rule is chosen when the market is created and
+ * never changes.
  */
 export const MATCHINGS = ['same-outcome', 'complementary'] as const
 export type Matching = (typeof MATCHINGS)[number]

@@ -1,6 +1,6 @@
-/** Finds the name that the user probably meant: the one with the fewest typos. */
+/** Finds the name that the user probably meant: the known name that differs from the input by the fewest typos. */
 
-/** Returns the known name with the fewest typos; undefined if none is near. */
+/** Returns the known name that differs from `given` by the fewest typos; undefined if no name is similar enough. */
 export function nearestName(given: string, names: Iterable<string>): string | undefined {
   let best: string | undefined
   let fewest = Math.max(2, Math.floor(given.length / 6)) + 1
@@ -14,7 +14,7 @@ export function nearestName(given: string, names: Iterable<string>): string | un
   return best
 }
 
-/** Returns the number of missing, extra, wrong and swapped letters. */
+/** Returns the number of typos in `given`, compared with `name`: missing, extra, wrong and swapped letters. */
 export function typosBetween(given: string, name: string): number {
   let twoAgo: number[] = []
   let before = Array.from({ length: name.length + 1 }, (_, index) => index)

@@ -1,6 +1,6 @@
 /** Divides long lists. */
 
-/** Returns the parts of a list with at most `max` elements each. */
+/** Splits a list into parts of at most `max` elements each. */
 export function* partsOf<T>(list: readonly T[], max: number): Generator<readonly T[]> {
   for (let from = 0; from < list.length; from += max) yield list.slice(from, from + max)
 }

@@ -17,7 +17,7 @@ export type PriceProvider = {
     readonly setting: string
     readonly description: string
     readonly pattern: string
-    /** Required pattern of a name in words, for error messages. */
+    /** Required pattern of a name, described in words for error messages. */
     readonly form: string
   }
   /** The provider's default name for each asset. */

@@ -30,7 +30,7 @@ export type Mark = {
 
 /**
  * The prices that decided the outcome: two marks (start and end) of one source. If at least half of the sources
- * contradict the end mark, the average of the same source replaces it.
+ * contradict the end mark, the source's average replaces the end mark.
  */
 export type QuickResolution = {
   readonly source: PriceSource

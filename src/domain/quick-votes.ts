@@ -28,7 +28,8 @@ type Votes = {
 
 /**
  * Counts the sources whose price moved in the same direction as the judged source's price, and those whose price moved
- * in the opposite direction. A source whose two prices are equal has no vote.
+ * in the opposite direction. If the judged source's two prices are equal, its direction counts as up. Any other source
+ * with two equal prices has no vote.
  */
 export function votesOn(
   judged: { readonly source: PriceSource; readonly start: Mark; readonly end: Mark },

@@ -76,7 +76,7 @@ export type Rejection = {
   readonly detail?: string
   /** Trades that cause the rejection, oldest first. */
   readonly tradeIds?: readonly TradeId[]
-  /** Seconds after which a retry may succeed; replaces the default of the code. */
+  /** Seconds after which a retry may succeed. Overrides the default of the rejection's code. */
   readonly retryAfterSec?: number
 }
 

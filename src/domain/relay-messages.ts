@@ -38,9 +38,15 @@ export type TypedMessage = {
 
 export type SignedMessage = TypedMessage & {
   readonly signature: SignedPermit
-  /** Path of the signature's fields in the request, without the last part, such as `redemptions[1].`. */
+  /**
+   * Path of the object in the request that contains the signature's fields, such as `redemptions[1].`; empty for the
+   * request itself.
+   */
   readonly path: string
-  /** True for the permit of a bond, whose fields have other names. */
+  /**
+   * True for the permit of a bond. In the request, the fields of this permit have other names than the fields of other
+   * signatures.
+   */
   readonly isBond: boolean
 }
 

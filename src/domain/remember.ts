@@ -1,6 +1,6 @@
 /** Keeps a bounded number of values. */
 
-/** Sets a value as the newest of a map, and deletes the oldest values above the maximum. */
+/** Sets a value as the newest entry of a map. Deletes the oldest entries while the map has more than `max` entries. */
 export function remember<Key, Value>(
   map: Map<Key, Value>,
   key: Key,

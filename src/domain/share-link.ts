@@ -1,6 +1,6 @@
 /**
- * Readable links: `/m/will-it-rain-in-delphi-3fa9c1d2e4b5`, words and the start of the market's id, and
- * `/e/who-wins-3fa9c1d2e4b5`, the slug of an event and the start of its hash.
+ * Readable links of markets and events. `/m/will-it-rain-in-delphi-3fa9c1d2e4b5` contains words of the question and the
+ * start of the market's id. `/e/who-wins-3fa9c1d2e4b5` contains the slug of the event and the start of its hash.
  */
 
 const SLUG_CHARS_MAX = 60
@@ -21,7 +21,10 @@ export function shortIdOfMarket(market: { readonly id: string }): string {
   return market.id.slice(2, 2 + SHORT_ID_CHARS).toLowerCase()
 }
 
-/** Returns the link of an event. Its hash pins the metadata, so no other event can take over the link. */
+/**
+ * Returns the link of an event. The link ends with the start of the metadata's hash, so no event with other metadata
+ * can take over the link.
+ */
 export function eventPath(event: { readonly slug: string; readonly hash: string }): string {
   return `/e/${event.slug}-${event.hash.slice(2, 2 + SHORT_ID_CHARS)}`
 }

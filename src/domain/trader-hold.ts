@@ -1,8 +1,8 @@
 /**
- * A hold. While the relayer revokes an approval or an allowance of a trader, the market threads reject the
- * trader's new orders that would need it. A market thread answers a hold with the needs of the trader's open
- * orders and unsettled trades. Because new orders are rejected, these needs stay complete while the relayer
- * decides.
+ * A hold. While the relayer revokes an approval or an allowance of a trader, the market threads reject the trader's new
+ * orders that would need the approval or allowance. A market thread answers a hold with the trader's needs: the numbers
+ * of open orders and unsettled trades, and the allowance that they need. Because new orders are rejected, the needs
+ * stay complete while the relayer decides.
  */
 
 import type { Address, TradeId } from './ids.ts'
@@ -19,14 +19,17 @@ export type TraderHold = {
   readonly trader: Address
   readonly orders: readonly HeldOrders[]
   readonly untilMs: number
-  /** True for a renewal. The relayer already has the needs, so the market threads do not compute them again. */
+  /**
+   * True for a renewal of a hold. The market threads do not compute the trader's needs again, because the relayer
+   * already has them.
+   */
   readonly again?: true
 }
 
 /** Number of unsettled trades, and the ids of the oldest trades. */
 export type UnsettledTrades = { readonly count: number; readonly tradeIds: readonly TradeId[] }
 
-/** Needs of a trader's open orders and unsettled trades on a chain. */
+/** Open orders and unsettled trades of a trader on a chain: their numbers and the allowance that they need. */
 export type TraderNeeds = {
   readonly openBuys: number
   readonly openSells: number

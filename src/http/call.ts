@@ -202,9 +202,9 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
   }
 
   /**
-   * Sends a body as fast as the client reads it. The library keeps no body for a client that has not read its earlier
-   * answers: such a call waits, and the library closes the connection if the client sends another request meanwhile.
-   * So a client that sends requests without reading cannot fill the memory.
+   * Sends a body as fast as the client reads it. If the client has not read its earlier answers, the library does not
+   * buffer the body, and the call waits. If the client sends another request meanwhile, the library closes the
+   * connection. So a client that sends requests without reading cannot fill the memory.
    */
   function sendBody(call: Call, status: number, raw: RawReply['raw']): void {
     const { res } = call
@@ -263,14 +263,15 @@ export function makeSender(options: SenderOptions): Sender {
   function sendPaid(call: Call, reply: RawReply): void {
     const { length } = reply.raw
     if (!options.pays(call, length)) return
-    // A front keeps a long answer in memory until its client has read it, however slowly.
+    // A long answer stays in the front's memory until the client has read it. So it is refused if the IP address has
+    // too many unread bytes.
     if (length > COPIED_BYTES_MAX && options.isUnread(call.request.ip)) sendRejection(call, UNREAD)
     else sendRaw(call, reply)
   }
 
   function sendTagged(call: Call, reply: RawReply): void {
-    // A route that sets its own tag avoids the hashing. Other answers are made for this request only, and so are paid
-    // even if the client has them.
+    // If the route sets a tag itself, the answer need not be hashed. Any other answer was made for this request only,
+    // so the client pays for it even if the client already has it.
     const known = reply.headers?.etag
     const etag = known ?? entityTag(reply.raw)
     const headers = { ...reply.headers, etag }

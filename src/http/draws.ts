@@ -1,7 +1,7 @@
 /**
- * Amounts recently drawn from rate-limit buckets, for fronts that do not share memory: each front publishes its draws
- * at intervals. Refused draws are not published, and draws are collected for at most `bucketsMax` buckets. This bounds
- * the memory that an attacker with many IP addresses can use up.
+ * Collects the amounts recently drawn from rate-limit buckets. Fronts that do not share memory publish their draws to
+ * each other at intervals. Refused draws are not collected. Draws are collected for at most `bucketsMax` buckets, which
+ * bounds the memory that an attacker with many IP addresses can use up.
  */
 
 /**

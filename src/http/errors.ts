@@ -193,7 +193,8 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   RELAYER_UNAVAILABLE: {
     status: 503,
     sentence: 'the relayer is unavailable: retry after the seconds in Retry-After',
-    // The pause is long, because topping up the relayer takes longer than the SDK keeps retrying.
+    // The pause is long: topping up the relayer takes longer than all retries of the SDK, so retrying sooner would not
+    // help.
     retryAfterSec: 60,
   },
   PART_UNAVAILABLE: {

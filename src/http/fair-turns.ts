@@ -1,9 +1,9 @@
 /**
  * Shares the event loop of a front fairly between IP addresses. The addresses of an IPv6 /64 count as one. One turn of
- * the loop may receive thousands of requests and frames. About a millisecond of their work is done immediately; all
- * other work waits. Between two slices of waiting work the loop serves all sockets and threads. The address that has
- * used the least time lately is served first. An address that was idle for 10 ms never waits. Therefore, clients that
- * send many requests cannot delay the orders of a client that sends few.
+ * the loop may receive thousands of requests and frames. The front does about a millisecond of this work immediately
+ * and queues the rest. Queued work runs in slices, and the loop serves all sockets and threads between two slices. The
+ * address that has used the least time lately is served first. An address that was idle for 10 ms never waits.
+ * Therefore, clients that send many requests cannot delay the orders of a client that sends few.
  */
 
 import { WAITING_BYTES_MAX } from '#domain/limits.ts'
@@ -123,8 +123,8 @@ export function makeFairTurns(
   let [spentMs, spentAtMs] = [0, 0]
   let isPlanned = false
   /**
-   * The last task, if it still continued after `run` had returned. Until the next slice, only the time of
-   * `run` is counted for its IP address.
+   * The last task of a slice, if the task continues after `run` has returned. The time after `run` is charged to the IP
+   * address of the task when the next slice begins.
    */
   let going: { readonly address: Address; readonly sinceMs: number } | undefined
 

@@ -1,9 +1,9 @@
 /**
- * Request headers with structured values. They are split and compared, and never matched by a regular
- * expression. A header is up to 4 KiB of arbitrary text, and its sender is not authenticated yet.
+ * Request headers with structured values. Headers are split and compared, and never matched by a regular expression. An
+ * unauthenticated client may send 4 KiB of arbitrary text, which can make a regular expression very slow.
  */
 
-/** Maximum length of a media type: longer than any that is accepted. */
+/** Maximum length of a media type: longer than every accepted media type. */
 const MEDIA_TYPE_CHARS_MAX = 100
 
 /** Returns whether the media type is JSON in UTF-8: `application/json`, with no parameter except `charset`. */

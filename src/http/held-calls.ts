@@ -1,6 +1,6 @@
 /**
- * Requests in flight: requests that were not answered within the library callback that delivered them. Each has an
- * abort handler and a deadline until it ends.
+ * Requests in flight: requests that are not answered before the library's callback returns. Until a request in flight
+ * ends, it has an abort handler and a deadline.
  */
 
 import { UNREAD_BYTES_MAX, UNREAD_BYTES_PER_ADDRESS_MAX } from '#domain/limits.ts'

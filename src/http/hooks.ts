@@ -31,11 +31,14 @@ export type PipelineSettings = {
   readonly deadlineMs: number
   readonly requestsInFlightMax: number
   /**
-   * Maximum number of connections of one IPv4 address or IPv6 /64, and maximum number of its requests in
-   * flight.
+   * Maximum number of connections of one IPv4 address or IPv6 /64. The same maximum applies separately to its requests
+   * in flight.
    */
   readonly connectionsPerIpMax?: number
-  /** The same maximum for an IPv6 /48, as a multiple of `connectionsPerIpMax`; unlimited by default. */
+  /**
+   * Maximum number of connections, and of requests in flight, of one IPv6 /48, as a multiple of `connectionsPerIpMax`;
+   * unlimited by default.
+   */
   readonly siteTimes?: number
   /** IP addresses of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies?: readonly string[]

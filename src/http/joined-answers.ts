@@ -118,7 +118,7 @@ function join(list: List): Joined {
     end += item.length
   }
   plain.set(after, end)
-  // The tag of an item is hashed instead of its bytes, which are many times as long.
+  // Hashes the tags of the items instead of their bytes, because the bytes are many times longer.
   const tags = list.items.map(({ raw, headers }) => headers?.etag ?? entityTag(raw))
   const etag = entityTag(`${list.before}${tags.join(',')}${list.after}`)
   return { ...list, plain, etag, zipped: undefined }

@@ -27,18 +27,18 @@ const CLOSE_BRACKET = 0x5d
 
 /** An integer of at most this many characters is always below 2^53. */
 const SAFE_NUMERAL_LENGTH = 15
-/** The longest useful numeral: the sign and digits of a 64-bit integer. */
+/** Length of the longest useful numeral: the sign and digits of a 64-bit integer. */
 const NUMERAL_LENGTH_MAX = 21
 
 /**
- * Number of values that every body may have, and number of bytes that a body needs for each additional value. A value
- * of an order takes 35 bytes.
+ * A body may have `VALUES_FREE` values, and one more for each `BYTES_PER_VALUE` bytes of its length. In an order, each
+ * value takes 35 bytes, so orders stay far below the limit.
  */
 const VALUES_FREE = 256
 const BYTES_PER_VALUE = 16
 /**
- * Number of odd numerals that every body may have, and number of bytes that a body needs for each additional one. Odd
- * numerals (long integers, fractions, exponents) need a second parse.
+ * A body may have `ODD_FREE` odd numerals, and one more for each `BYTES_PER_ODD` bytes of its length. Odd numerals
+ * (long integers, fractions, exponents) need a second parse.
  */
 const ODD_FREE = 32
 const BYTES_PER_ODD = 128
@@ -91,8 +91,8 @@ export function writeJson(value: unknown): string {
 }
 
 /**
- * Returns a sum for an answer: a number if exact, otherwise a bigint, which `writeJson` writes as an integer too. The
- * declared type is `number`, because the schemas have only one type of integer.
+ * Returns a sum for an answer: a number if the sum is exact as a number, otherwise a bigint. `writeJson` writes both as
+ * integers. The declared type is `number`, because the schemas have only one type of integer.
  */
 export function exactInteger(value: bigint): number {
   const number = Number(value)

@@ -12,8 +12,8 @@ import { remember } from '#domain/remember.ts'
 import type { Clock } from '#runtime/clock.ts'
 
 /**
- * Time in milliseconds after its last read for which a key is used without another query. If a change of the
- * store may have been missed, the key is read again earlier.
+ * Time in milliseconds for which a key is used after it was read. After this time, the key is read again. If a change
+ * in the store may have been missed, the key is read again earlier.
  */
 const KEY_FRESH_MS = 60_000
 /** Maximum time that a request waits for the database to confirm a known key. After this time the known key is used. */

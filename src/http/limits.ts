@@ -36,14 +36,14 @@ export type LimitSettings = {
 
 export type Limiter = {
   /**
-   * Charges for a request: the bucket of the IP address on arrival, and the bucket of the API key once it is known.
-   * Health checks have a separate bucket, so that other requests do not use them up.
+   * Charges for a request. The bucket of the IP address is charged on arrival, and the bucket of the API key once the
+   * key is known. Health checks have a separate bucket, which other requests cannot empty.
    */
   readonly limit: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict
   /**
-   * Charges further multiples of the cost to the buckets of the IP address and of the API key, for items known only
-   * from the body. With `isDone`, the charge is for work that is already done. Then a bucket may go into debt, and the
-   * verdict is whether it was in debt before.
+   * Charges the buckets of the IP address and of the API key `times` times the cost, for items that are known only from
+   * the body. With `isDone`, the charge is for work that is already done, so a bucket may go into debt. The verdict
+   * then refuses only if a bucket was in debt before the charge.
    */
   readonly limitMore: (
     arrival: Arrival,
@@ -53,7 +53,7 @@ export type Limiter = {
   ) => LimitVerdict
   readonly unfunded: UnfundedLimit
   readonly contractSignatures: ContractSignatureLimit
-  /** Charges for opening a connection. The bucket is separate, so requests do not use up connections. */
+  /** Charges for opening a connection. Connections have a separate bucket, which requests cannot empty. */
   readonly limitConnection: (ip: string) => LimitVerdict
   /**
    * Deducts amounts that other machines have already allowed from these buckets, even if a bucket becomes
@@ -258,15 +258,15 @@ export function makeLimiter(
         waitMs = allowed ? 0 : spentMs + (isDone ? 1 : cost) * unitMs - capacityMs
         return allowed || isDone ? now + spentMs : undefined
       },
-      // If the set of records is full, the least used bucket is evicted. Its client regains only the units that were
-      // spent from this bucket. No client is refused because of another.
+      // If the set of records is full, the least used bucket is evicted. The client of this bucket regains only the
+      // units that were spent from it, and no other client is refused.
       () => true,
     )
     if ((allowed || isDone) && noted !== undefined) noted(name, cost * unitMs, capacityMs)
     return verdictOf(burst, { allowed, spentMs, waitMs, unitMs })
   }
 
-  /** Charges work that is already done; a bucket cannot go below empty. */
+  /** Charges for work that is already done. The spent part of the bucket never exceeds `capacityMs`. */
   function charge(name: string, spentMs: number, capacityMs: number): void {
     table.update(
       name,
@@ -283,7 +283,10 @@ export function makeLimiter(
     perSecond: settings.ipPerSecond * times,
     burst: settings.ipBurst * times,
   })
-  /** Charges an IP range and its /48, because a client with a /48 has 65,536 ranges of /64. */
+  /**
+   * Charges an IP range and its /48. Without the charge to the /48, a client with a /48 could use the limits of 65,536
+   * ranges of /64.
+   */
   function drawFor(ip: string, units: number, what = 'ip', isDone = false): LimitVerdict {
     const range = limitedRange(ip)
     const site = siteOf(range)

@@ -337,8 +337,8 @@ const RETRY_AFTER = {
 }
 
 /**
- * Returns the rejection example that the route declares. If it declares none, returns a general example that names a
- * field of the route, if the code concerns a field.
+ * Returns the rejection example that the route declares for the code. Without a declared example, returns a general
+ * example. If the code concerns a field, the general example names a field of the route.
  */
 function shownRejection(route: Route, code: RejectionCode): Rejection {
   const own = route.shownErrors?.find(({ rejected }) => rejected === code)
@@ -355,7 +355,7 @@ function shownRejection(route: Route, code: RejectionCode): Rejection {
   return reject(code)
 }
 
-/** Returns a schema for the document: our scalars in JSON Schema, titled schemas by reference. */
+/** Returns a schema in the form of the document: scalars as JSON Schema, schemas with a title by reference. */
 export function written(schema: TSchema, place: Place, components: Record<string, Json>): Json {
   const scalar = scalarOf(schema)
   if (scalar !== undefined) {

@@ -17,8 +17,8 @@ const DRAWN_TO = 32_768
 const DRAWS_MAX = 100
 
 /**
- * Resolves with the port; 0 means any free port. Throws a `PORT_IN_USE` fault if another process has it; the fault
- * names the `setting` that chooses another port.
+ * Resolves with `port`, or with a random free port if `port` is 0. Throws a `PORT_IN_USE` fault if another process uses
+ * the port. The fault names the `setting` that chooses another port.
  */
 export async function claimPort(host: string, port: number, setting?: string): Promise<number> {
   if (port !== 0) return tryPort(host, port, setting)

@@ -6,7 +6,7 @@
 import type { Clock } from '#runtime/clock.ts'
 
 const EVERY_MS = 5_000
-/** Maximum number of kinds that are counted separately; all further errors are one kind. */
+/** Maximum number of kinds that are counted separately. Errors of all further kinds are counted together. */
 const KINDS_MAX = 100
 
 type RepeatedErrors = {

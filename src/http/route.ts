@@ -124,7 +124,7 @@ type Described = {
   /** Builds the route's error bodies, if their shape differs from the general one. */
   readonly errorBody?: (rejection: Rejection, sentence: string) => object
   readonly deprecation?: Deprecation
-  /** True if the route is omitted from the OpenAPI document, such as assets of the documentation page. */
+  /** True if the route is omitted from the OpenAPI document, for example an asset of the documentation page. */
   readonly hidden?: boolean
 }
 

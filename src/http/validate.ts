@@ -1,6 +1,6 @@
 /**
  * Validates input against a schema and normalises it. No other file normalises input. A schema is compiled once, at its
- * first use, because compiling the schemas of all routes would take a tenth of a front's start.
+ * first use, because compiling the schemas of all routes would take a tenth of a front's start time.
  */
 
 import { strict as assert } from 'node:assert'

@@ -8,7 +8,7 @@ import { monotonicMs } from '#runtime/clock.ts'
 import { STAGES, type StageMeter } from '#runtime/stage-meter.ts'
 import type { OpenSpan } from '#runtime/trace.ts'
 
-/** Request header that asks for the stages; any value but an empty one counts. */
+/** Request header that asks for the stage durations. Any non-empty value counts. */
 export const TIMING_HEADER = 'x-server-timing'
 
 export type WriteStages = {

@@ -27,7 +27,7 @@ import type { MarketBoard, ShownMarket } from './market-board.ts'
 const LOAD_AGAIN_MS = 100
 
 export type BoardLoad = {
-  /** Starts a load, because the thread was linked. */
+  /** Starts a load. Call it when the thread was linked. */
   begin(): void
   follow(events: readonly MarketEvent[]): void
   /** Applies openings and closings in idle partitions. */
@@ -53,7 +53,8 @@ export type BoardLoad = {
   isLoaded(): boolean
   isKnown(): boolean
   /**
-   * Returns a promise that resolves when the load after a lost message is complete; undefined if no message is lost.
+   * Returns a promise that resolves when the load after a lost message is complete; undefined if no such load is
+   * pending.
    */
   reloaded(): Promise<void> | undefined
   /**
@@ -204,7 +205,8 @@ async function loadParts(
       ...(after === undefined ? {} : { after }),
       ...(partitions === undefined ? {} : { partitions }),
     })
-    // The protocol's table has no rejection here, but the thread sends one if it is full or its log is unavailable.
+    // The protocol declares no rejection for this request, but a thread rejects it if the thread is full or its log is
+    // unavailable.
     if (isUnanswered(part) || isRejection(part) || !take(part)) return undefined
     if (!part.more) return part.away
     after = part.views.at(-1)?.market.id
@@ -217,7 +219,7 @@ type BoardLoadPorts = {
   readonly after?: Clock['after']
 }
 
-/** Makes the load of one market thread. `isOurs` returns whether a market belongs to this thread. */
+/** Creates the `BoardLoad` of one market thread. `isOurs` returns whether a market belongs to this thread. */
 export function makeBoardLoad(
   board: MarketBoard,
   thread: FollowedThread,
@@ -260,7 +262,7 @@ export function makeBoardLoad(
     const there = new Set<MarketId>()
     const toWake = [...idle.waking]
     const partitions = toWake.map(([partition]) => partition)
-    // After this acknowledgement, the thread sends all events of these partitions.
+    // When the thread has acknowledged `Wake`, it sends all events of these partitions.
     if (!(await idle.sayAwake(partitions)) || again) return false
     const away = await loadParts(thread, isWhole ? undefined : partitions, (part) => {
       if (again) return false

@@ -102,7 +102,8 @@ export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
    */
   async function readDue(beforeMs: number): Promise<void> {
     const begun = new Map(underWay)
-    // A read that began before these switches were cleared may still return them, so they are left out.
+    // The read may return switches that have fired or are firing, because they are cleared only later. These switches
+    // are left out.
     const fired = new Map([...uncleared, ...begun])
     const read = await answerInTime(ports.read({ beforeMs, limit: DEADMAN_SWITCHES_MAX }))
     const unfired = read.filter(({ keyId, dueAtMs }) => fired.get(keyId)?.dueAtMs !== dueAtMs)

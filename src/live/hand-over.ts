@@ -1,7 +1,7 @@
 /**
- * The planned move of a market thread to another node, as a front sees it. During the move, orders wait for
- * the next owner until their deadline. So the front counts as ready for at most this time after the move was
- * announced. A thread that crashes announces no move, so the front then does not count as ready.
+ * The planned move of a market thread to another node, as a front sees it. During the move, orders wait for the next
+ * owner until their deadline. For at most `deadlineMs` after the announcement of the move, the front still counts as
+ * ready. A thread that crashes announces no move, so the front then does not count as ready.
  */
 
 type HandOver = {
@@ -10,8 +10,8 @@ type HandOver = {
   /** Called after a thread was linked; if a move is under way, that thread is the next owner. */
   linked(): void
   /**
-   * Returns true after the thread has announced the move, until this front has the next owner's current
-   * markets, but for at most `deadlineMs` after the announcement.
+   * Returns whether a move is under way. A move begins with its announcement and ends when this front has the current
+   * markets of the next owner, but at most `deadlineMs` later.
    */
   isUnderWay(): boolean
 }

@@ -24,7 +24,9 @@ export type ShownMarket = {
   closed: CloseReason | undefined
   updatedAtMs: number
   books: readonly [LevelBook, LevelBook]
-  /** The books of a complementary market, each with the levels that orders of the other outcome imply. */
+  /**
+   * Books that include the levels implied by orders of the other outcome; undefined if the market is not complementary.
+   */
   implied: readonly [LevelBook, LevelBook] | undefined
   /** Latest trades known to this front, oldest first. */
   readonly trades: Map<TradeId, ShownTrade>
@@ -36,7 +38,10 @@ export type ShownMarket = {
   tradesSeq: Sequence
   /** Version of `trades`. It changes whenever a trade changes, and no two markets ever have the same version. */
   tradesVersion: number
-  /** Order books of YES, of NO and of both as cached JSON. A text is '' after its book has changed. */
+  /**
+   * Cached JSON of the order books: YES, NO, both, and each outcome with its implied levels. A text is '' after its
+   * book has changed.
+   */
   readonly written: [yes: string, no: string, both: string, impliedYes: string, impliedNo: string]
 }
 
@@ -67,9 +72,9 @@ type Completeness = {
   /** Returns true once every market thread has been loaded. Before that, a list is incomplete. */
   isWhole(): boolean
   /**
-   * Returns whether the thread of this market, or every thread, is followed and has confirmed its ownership within the
-   * last second. Otherwise a market that is missing on the board may still exist, and the data on the board may be
-   * stale.
+   * Returns whether the thread of this market is followed and has confirmed its ownership within the last second.
+   * Without a market, checks every thread. If false, a market that is missing on the board may still exist, and the
+   * data on the board may be stale.
    */
   isCurrent(marketId?: MarketId): boolean
 }
@@ -172,8 +177,8 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       for (const event of events) {
         const shown = markets.get(event.marketId)
         if (shown !== undefined && event.seq > shown.seq + 1) {
-          // The thread did not send the events before this one, which is a closing. The books are loaded
-          // empty, because the closing clears them anyway.
+          // This event is a closing, and the thread did not send the events before it. The books are loaded empty,
+          // because the closing clears them anyway.
           const { market, closed, updatedAtMs } = shown
           const seq = event.seq - 1
           const view = { market, seq, closed, updatedAtMs, bids: [[], []], asks: [[], []] } as const

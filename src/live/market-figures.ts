@@ -1,12 +1,12 @@
 /**
- * Trading figures of markets for lists and tickers: last prices, the last 24 hours, volume. One query returns
- * the figures of many markets from the database, each with the number of the last trade that it includes.
- * Later trades are added from the board. So figures are correct immediately after a trade or a restart,
- * without further queries.
+ * Trading figures of markets for lists and tickers: last prices, the last 24 hours, volume. One query returns the
+ * figures of many markets from the database, each with the sequence number of the last trade in the figures. Later
+ * trades are added from the board. So figures are correct immediately after a trade or a restart, without further
+ * queries.
  *
- * A reader repeats the query if the figures are older than a minute, because the 24-hour window moves. In the
- * first 5 s after a failed or missed trade, a reader repeats the query if the figures are older than 1 s,
- * because the database may lag behind the log.
+ * A reader repeats the query if the figures are older than a minute, because the 24-hour window moves. In the first 5 s
+ * after a failed or missed trade, a reader repeats the query if the figures are older than 1 s, because the database
+ * may lag behind the log.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -58,8 +58,8 @@ export type FiguresBook = {
   isPrepared(marketId: MarketId): boolean
   /**
    * Returns the figures; undefined if the database is unavailable and the figures are not known. Returns the same
-   * object until something changes. Reading the clock takes longer than the rest, so a caller that needs the figures of
-   * many markets passes the time.
+   * object until something changes. Reading the clock takes longer than the rest of the call, so pass `nowMs` if you
+   * need the figures of many markets.
    */
   of(marketId: MarketId, nowMs?: number): MarketFigures | undefined
   /** Returns whether the database's figures may be outdated. */

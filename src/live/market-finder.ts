@@ -1,7 +1,7 @@
 /**
- * Finds a market on the board or, after it ended and its thread unloaded it, in the database. If neither has
- * the market, the answer is `MARKET_NOT_FOUND` only if the board is current. Otherwise the market may exist,
- * and the answer is `OVERLOADED`.
+ * Finds a market on the board, or in the database if the market has ended and its thread has unloaded it. If neither
+ * has the market, the answer is `MARKET_NOT_FOUND` only if the board is current. Otherwise the market may exist, and
+ * the answer is `OVERLOADED`.
  */
 
 import type { MarketId } from '#domain/ids.ts'

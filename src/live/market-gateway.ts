@@ -56,7 +56,9 @@ export type OrderOptions = Readonly<
 /** Each method takes a context: the deadline and the id of its request. */
 export type MarketGateway = {
   place(order: VerifiedOrder, context: OrderContext): Promise<OrderAccepted | Rejection>
-  /** Places orders of one market in one step; the answers are in the same order. */
+  /**
+   * Places several orders of one market in one step. Returns one answer per order, in the same sequence as the orders.
+   */
   placeAll(
     marketId: MarketId,
     orders: readonly { readonly order: VerifiedOrder; readonly context: OrderContext }[],
@@ -83,9 +85,8 @@ export type MarketGateway = {
     context: RequestContext,
   ): Promise<Rejection | undefined>
   /**
-   * Cancels all orders of the trader that are open, or whose quantity may return to the book if a trade
-   * fails, in one market or in all. Returns the number of cancelled orders, and at most
-   * `CANCELLED_LISTED_MAX` of their hashes.
+   * Cancels a trader's orders in one market or in all. Cancels open orders, and orders whose quantity may return to the
+   * book if a trade fails. Returns the number of cancelled orders, and at most `CANCELLED_LISTED_MAX` of their hashes.
    */
   cancelAll(
     trader: Address,

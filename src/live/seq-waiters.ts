@@ -20,8 +20,8 @@ import type { PartitionUse } from './partition-use.ts'
 const MARGIN_MS = 50
 const WAITERS_MAX = 1_000
 /**
- * Maximum number of waiters of one IPv4 address or IPv6 /64, so that one client cannot take all `WAITERS_MAX`
- * places. An IPv6 /48 may have `WAITING_SITE_TIMES` as many.
+ * Maximum number of waiters of one IPv4 address or IPv6 /64, so that one client cannot take all `WAITERS_MAX` places.
+ * The maximum of an IPv6 /48 is `WAITING_SITE_TIMES` times as high.
  */
 const WAITERS_PER_ADDRESS_MAX = 50
 

@@ -1,4 +1,4 @@
-/** A market in one row, for lists and the stream: best prices, last prices, the last 24 hours. */
+/** Ticker of a market, for lists and the stream: best prices, last prices, and figures of the last 24 hours. */
 
 import type { Static } from 'typebox'
 import { type CloseReason, type Market, matchingOf } from '#domain/market.ts'

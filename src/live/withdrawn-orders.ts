@@ -1,11 +1,11 @@
 /**
- * Refuses orders that their trader has withdrawn on chain, one by one or all below a nonce. Such an order is
- * void: it would match, and then its trade would fail. A withdrawal counts from the block that contains it.
- * The contract still settles trades that matched earlier, until its `cancelDelay` has passed, but a new order
- * has no such trade.
+ * Refuses orders that their trader has withdrawn on chain, one by one or all below a nonce. Such an order is void: it
+ * would match, and then its trade would fail. A withdrawal counts from the block that contains it. Until the contract's
+ * `cancelDelay` has passed, the contract still settles trades that matched before the withdrawal. A new order has no
+ * such trades, so it is refused at once.
  *
- * The front reads a trader's withdrawals with their next order, and again after each change. Most traders
- * have no withdrawals, so their orders need no read (`chain-accounts.ts`).
+ * The front reads a trader's withdrawals with their next order, and again after each change. Most traders have no
+ * withdrawals, so their orders need no read (`chain-accounts.ts`).
  */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
@@ -38,8 +38,8 @@ type Order = Pick<VerifiedOrder, 'trader' | 'orderHash' | 'nonce'>
 
 export type WithdrawnOrders = {
   /**
-   * Checks an order. Returns undefined if no read is needed and the order is not withdrawn, as is usual.
-   * Otherwise resolves with the rejection, or with undefined if the order is not withdrawn.
+   * Checks an order. Returns undefined immediately if the order is known not to be withdrawn; this is the usual case.
+   * Otherwise resolves with a rejection, or with undefined if the order is not withdrawn.
    */
   flawOf(order: Order, chainId: number): Promise<Rejection | undefined> | undefined
   /** Applies the withdrawals that the indexer has written for a chain. */
@@ -60,7 +60,7 @@ export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrder
       const asked = { chainId, trader, orderHash, ordersMax: ORDERS_MAX }
       const { beforeNonce, orderHashes, isWithdrawn } = await ports.withdrawnBy(asked)
       const read = { beforeNonce: BigInt(beforeNonce), orders: new Set(orderHashes) }
-      // If a trader has more withdrawn orders than can be remembered, each of their new orders needs a read.
+      // If a trader has more withdrawn orders than can be remembered, each new order of the trader needs a read.
       if (orderHashes.length < ORDERS_MAX) remember(read)
       return flawIn(read, order, isWithdrawn)
     } catch (error) {

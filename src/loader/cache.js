@@ -8,8 +8,9 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Libraries of hundreds of files that most threads load: each is bundled into a few files. Every subpath that the
- * sources import must be listed too. Otherwise two copies of a library would be loaded (`tidy.test.ts` checks this).
+ * Libraries that most threads load and that consist of hundreds of files. Each library is bundled into a few files.
+ * Every subpath that the sources import must be listed too. Otherwise two copies of a library would be loaded
+ * (`tidy.test.ts` checks this).
  */
 export const FOLDED = [
   '@mikro-orm/core',

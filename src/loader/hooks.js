@@ -1,7 +1,8 @@
 /**
  * Makes modules load faster, in the main thread and in every worker. Node loads this file with a flag: `node --import
- * ./src/loader/hooks.js src/main.cjs`. Sources without types come from a cache, and large libraries are a few files
- * instead of hundreds. Without this flag everything works the same, only slower and with more memory.
+ * ./src/loader/hooks.js src/main.cjs`. The sources are read from a cache in which their types are already stripped.
+ * Large libraries are loaded from a few files instead of hundreds. Without this flag everything works the same, only
+ * slower and with more memory.
  */
 
 import './node-version.js'
@@ -32,7 +33,7 @@ registerHooks({
   },
   load(url, context, next) {
     if (url.startsWith(CACHE_URL)) {
-      // One byte per character: `prepare.js` writes only ASCII.
+      // Latin-1 is read one byte per character. This is safe, because `prepare.js` writes only ASCII.
       const source = readFileSync(fileURLToPath(url), 'latin1')
       return { format: 'module', source, shortCircuit: true }
     }

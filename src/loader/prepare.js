@@ -11,9 +11,11 @@ import { strippedSource } from './strip.js'
 const SOURCES = ['src', 'workers', 'config', 'contracts', 'test', 'loadtest']
 /** Packages with native modules, which must be loaded from their own folder. */
 const UNFOLDED = ['better-sqlite3']
-/** Module of a library that Sibyl does not use, and that would load a large part of Node. */
+/**
+ * Library module that is left out of the bundle. Sibyl does not use the module, and it would load a large part of Node.
+ */
 const LEFT_OUT = /\/pushgateway$/
-/** A draft file older than this belongs to a process that never finished it. */
+/** Age in milliseconds above which a draft file is removed, because its process ended without completing it. */
 const DRAFT_MS_MAX = 3_600_000
 
 try {

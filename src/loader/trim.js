@@ -20,7 +20,10 @@ const NATIVE = [
   { folder: 'uWebSockets.js/dist/bin/', ours: `uws_${platform}_${arch}_${versions.modules}.node` },
   { folder: 'better-sqlite3/prebuilds/', ours: `${platform}-${arch}.node` },
 ]
-/** Declarations, source maps, and sources and headers of native modules, which are built by now. */
+/**
+ * Files that are never loaded: type declarations, source maps, and sources and headers of native modules. The native
+ * modules are already built.
+ */
 const NEVER_LOADED = /\.(d\.[cm]?ts|map|h|c|cc|cpp)$/
 
 try {

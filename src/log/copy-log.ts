@@ -1,8 +1,8 @@
 /**
- * Copies the log of an exchange that may be running. The database of each partition is read in one transaction. The
- * newest snapshot of each market, and the runs (sorted files of closed orders) that this database names, are copied
- * too. If the exchange removes one of these files meanwhile, the partition is copied again. Each copy is then opened
- * and read in the same way as an exchange opens its log.
+ * Copies the log of an exchange that may be running. Reads the database of each partition in one transaction. Also
+ * copies the newest snapshot of each market, and the runs (sorted files of closed orders) that the database lists. If
+ * the exchange removes one of these files during the copy, the partition is copied again. Opens and reads each copy in
+ * the same way as an exchange opens its log.
  */
 
 import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -31,7 +31,7 @@ export type CopiedPartition = {
   readonly lastOffset: number
 }
 
-/** Copies the log into the data folder `into`, which has no log. */
+/** Copies the log into the data folder `into`, which must not have a log yet. */
 export function copyLog(
   dataDir: string,
   into: string,
@@ -46,7 +46,7 @@ export function copyLog(
   return { logId, partitions: copied }
 }
 
-/** Copies one partition; the folder of the log must exist. */
+/** Copies one partition into the data folder `into`. The folder `log/` in `into` must exist. */
 export function copyPartition(home: RowHome, dataDir: string, into: string): CopiedPartition {
   const from = partitionPaths(dataDir, home.partition)
   const to = partitionPaths(into, home.partition)
@@ -94,7 +94,9 @@ function runsIn(source: Database.Database): string[] {
   return runs.map((json) => (JSON.parse(json) as RunMeta).name)
 }
 
-/** Returns each market's newest snapshot that is not ahead of the log's end. */
+/**
+ * Returns the names of the snapshots to copy: for each market, the newest one whose offset is not after `lastOffset`.
+ */
 function snapshotsAt(folder: string, lastOffset: number): string[] {
   if (!existsSync(folder)) return []
   const newest = new Map<MarketId, Named>()

@@ -1,9 +1,10 @@
 /**
- * Interface of the event log: the durable, ordered source of truth of the markets, stored in partitions. It returns
- * exactly what was appended. It reads only the market id of an event, and never returns data whose checksum is wrong.
+ * Interface of the event log: the durable, ordered source of truth of the markets, stored in partitions. The log
+ * returns events exactly as they were appended, and never returns data with a wrong checksum. Of an event, the log
+ * reads only the market id.
  *
- * The possible calls on a partition, as a grammar: open, *[append | read | closedOrders | tradeStatuses | snapshot |
- * forget | truncate | sweep], and after a failed append: reopen, read the durable records, continue.
+ * Order of the calls on a partition: open, then any number of append, read, closedOrders, tradeStatuses, snapshot,
+ * forget, truncate and sweep. After a failed append: reopen, read the durable records, continue.
  */
 
 import type { Address, MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
@@ -93,7 +94,7 @@ export type LogRow = {
 export type Appended = {
   readonly firstOffset: number
   readonly lastOffset: number
-  /** The encoded events, each row a JSON array, if `wantsRows` was set. */
+  /** The encoded events, as one JSON array per row. Empty if `wantsRows` was not set. */
   readonly rows: readonly Uint8Array[]
 }
 
@@ -132,7 +133,7 @@ export type SnapshotWriter = {
   isReady(): boolean
   /** Writes one chunk from these parts, which are copied. */
   writeChunk(...parts: Uint8Array[]): void
-  /** Resolves when the snapshot is durable and readable; no reader sees it before. */
+  /** Resolves when the snapshot is durable. Readers can see the snapshot only from then on. */
   commit(): Promise<SnapshotMeta>
   abort(): void
 }
@@ -170,15 +171,15 @@ export interface LogReader<Event extends LogEvent> {
   close(): Promise<void>
 }
 
-/** Reads the log as the rows that it consists of, for work that depends on which events became durable together. */
+/** Reads whole rows of the log, for callers that must know which events became durable together. */
 export interface RowReader {
   /** Returns whole rows with about `limit` events. A row must begin at `fromOffset`. */
   readRows(partition: number, fromOffset: number, limit: number): LogRow[]
 }
 
-/** Archived records that were deleted from the log. */
+/** Archived records, which stay readable after the log has deleted them. */
 export interface LogArchive<Event extends LogEvent> {
-  /** Returns the gapless ranges of offsets of a partition, in order. */
+  /** Returns the ranges of archived offsets of a partition, in order. A range has no gaps. */
   spans(partition: number): { readonly first: number; readonly last: number }[]
   /** Returns up to `limit` records from `fromOffset`; none only if the archive does not have that offset. */
   read(partition: number, fromOffset: number, limit: number): LogRecord<Event>[]

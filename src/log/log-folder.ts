@@ -25,8 +25,8 @@ import type { RowHome } from './partition/record.ts'
 import { createTables, FILE_FORMAT } from './partition/schema.ts'
 
 /**
- * Maximum number of partitions. More would be useless on one machine, because each partition is a file with its own
- * commits.
+ * Maximum number of partitions. Each partition is a file with its own commits, so more partitions would not make one
+ * machine faster.
  */
 const PARTITIONS_MAX = 256
 

@@ -1,6 +1,6 @@
 /**
- * Reads the log in a thread other than its writer's, such as the projector's. The reader opens the files read-only, and
- * keeps no read transaction between calls, so it never blocks the writer or the writer's checkpoints.
+ * Reads the log in a thread that does not write it, such as the projector's thread. The reader opens the files
+ * read-only, and keeps no read transaction between calls. So it never blocks the writer or the writer's checkpoints.
  */
 
 import { statSync } from 'node:fs'
@@ -17,8 +17,8 @@ const BUSY_MS_MAX = 5_000
 
 type OpenFile<Event extends LogEvent> = {
   /**
-   * Inode of the database file. It changes when a new file replaces the local copy of a log in a database
-   * server; the reader then opens the new file.
+   * Inode of the database file. If the inode has changed, a new file has replaced the old one, and the reader opens the
+   * new file. This happens only to a local copy of a log whose original is in a database server.
    */
   readonly inode: number
   readonly db: Database.Database
@@ -40,7 +40,8 @@ export function openLogReader<Event extends LogEvent>(
     if (known !== undefined && known.inode === inode) return known
     known?.db.close()
     files.delete(partition)
-    // Read the mark (the last durable offset) first: the log may grow before the next read, but never shrinks.
+    // Read the mark (the last durable offset) before the database. The log may grow between the two reads, but never
+    // shrinks, so it must reach the mark.
     const mark = readMark(paths.mark)
     const db = new Database(paths.database, {
       readonly: true,

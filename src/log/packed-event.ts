@@ -39,7 +39,10 @@ type MatchedTail = LateTerms & {
   readonly taker?: OrderTags
   /** Tags of makers, by the index of the fill. */
   readonly makers?: readonly (readonly [index: number, tags: EchoedTags])[]
-  /** Fills with makers of the other outcome. The taker's side shows whether these fills are mints or merges. */
+  /**
+   * Indexes of the fills whose maker orders are for the other outcome. The taker's side shows whether these fills are
+   * mints or merges.
+   */
   readonly others?: readonly number[]
 }
 

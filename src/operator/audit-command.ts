@@ -121,7 +121,8 @@ type AskedChain = {
 
 /**
  * Returns the chains in the settings, and further chains that only the data folder records, such as a local chain. The
- * folder stores their URLs without the path, which may be a secret that the Ethereum node requires.
+ * folder stores the URLs of these chains without their paths, because a path may contain a secret for the Ethereum
+ * node.
  */
 function chainsOf({ chains, data }: Settings): AskedChain[] {
   const named: AskedChain[] = chains.filter(({ rpcUrls }) => rpcUrls.length > 0)

@@ -1,9 +1,10 @@
 /**
- * The part of `npm run audit` about reservations. For each trader, it compares two amounts: the funds that a
- * working exchange reports as reserved, and the trader's needs (the sum from the database and the logs). Both
- * amounts may change during the audit. So a trader is compared only if their needs were the same before and
- * after the request. A difference counts only if every round finds it. A difference because of an order in
- * progress, or a trade in a block that one side has not read yet, disappears in the next round.
+ * The part of `npm run audit` about reservations. For each trader, it compares two amounts: the funds that a working
+ * exchange reports as reserved, and the trader's needs. The needs are the funds that the trader's orders and trades
+ * require, computed from the database and the logs. Both amounts may change during the audit. So a trader is compared
+ * only if their needs were the same before and after the request. A difference counts only if every round finds it. A
+ * difference because of an order in progress, or a trade in a block that one side has not read yet, disappears in the
+ * next round.
  */
 
 import { createClient } from '#client/client.ts'
@@ -29,8 +30,8 @@ const PAUSE_MS = 500
 const ASKED_TOGETHER = 20
 const RECORDS_MAX = 1_000
 /**
- * Number of newest orders whose traders are checked even if the orders need no funds: the exchange should report no
- * reservation for these traders.
+ * Number of newest orders whose traders are always checked, even if the traders need no funds. For a trader who needs
+ * no funds, the exchange should report no reservation.
  */
 const NEWEST_ORDERS = 10_000
 
@@ -131,7 +132,7 @@ async function openShadow(
   return { ...shadow, follow }
 }
 
-/** Returns owners with needs, and the traders of recent orders. */
+/** Returns the owners whose orders or trades need funds, and the traders of the newest orders. */
 async function everyOwner(
   database: Database,
   shadow: Shadow,

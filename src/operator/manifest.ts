@@ -1,6 +1,6 @@
 /**
- * The list of a backup's contents, `manifest.json`. It has the length and the SHA-256 of every file, and a SHA-256 of
- * itself. It is written last: a folder without it is not a complete backup.
+ * The list of a backup's contents, `manifest.json`. It has the length and the SHA-256 of every file, and a SHA-256 over
+ * all of this data. The manifest is written last, so a folder without a manifest is not a complete backup.
  */
 
 import { createHash } from 'node:crypto'

@@ -1,7 +1,7 @@
 /**
  * Brings a database that is empty, or older than the log, up to the end of the log. It reads the archive for events
- * that are no longer in the log, then the log itself. It writes rows and checkpoints like the store, so it may be
- * interrupted at any moment and started again. It may run beside an exchange.
+ * that are no longer in the log, then the log itself. It writes rows and checkpoints in the same way as the store, so
+ * it may be interrupted at any moment and started again. It may run beside an exchange.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -54,8 +54,8 @@ export async function rebuild(
 }
 
 /**
- * Throws if the log lacks events after the database's offsets, or ends before one of these offsets. Call it
- * before anything is written.
+ * Throws if events between the database's offsets and the beginning of the log are missing, or if the log ends before
+ * one of these offsets. Call it before anything is written.
  */
 export function checkReach(log: LogReader<MarketEvent>, from: readonly number[]): void {
   const missing: string[] = []

@@ -1,4 +1,4 @@
-/** Compact forms of the messages between fronts and accounts that are sent for every order. */
+/** Compact forms of the messages that a front and the accounts thread exchange for every order. */
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'

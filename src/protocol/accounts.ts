@@ -16,7 +16,10 @@ export type ReserveOrder = {
   readonly outcome: Outcome
   readonly price: Price
   readonly size: Shares
-  /** Nonce of the order's permit, if any: such an order needs no earlier allowance. */
+  /**
+   * Nonce of the order's permit; undefined if the order has no permit. An order with a permit needs no earlier
+   * allowance.
+   */
   readonly permit: Uint64 | undefined
   /** Value of the order's permit; absent in a message of an earlier version. */
   readonly permitValue?: string

@@ -1,6 +1,6 @@
 /**
- * Compact forms of the most frequent messages between fronts and markets: orders, cancels and their answers. Sent as
- * objects, these messages would cost both threads several times as much time.
+ * Compact forms of the most frequent messages between fronts and markets: orders, cancels and their answers. As
+ * objects, these messages would cost the sending and the receiving thread several times as much time.
  */
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'

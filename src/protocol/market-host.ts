@@ -8,7 +8,10 @@ import type { TraderPause } from '#domain/trader-pauses.ts'
 import type { TraderSpending } from '#domain/trader-spending.ts'
 import type { MarketProtocol, MarketView, OpenOrder } from './market.ts'
 
-/** Answer with some markets. `dozes` is true if the thread supports idle partitions; an older version does not. */
+/**
+ * A page of markets. `dozes` is true if the thread supports idle partitions; it is absent if the thread has an older
+ * version.
+ */
 type MarketsAnswer = { views: MarketView[]; more: boolean; away: boolean; dozes?: true }
 
 export type HoldProtocol = {
@@ -26,8 +29,8 @@ export type HoldProtocol = {
 
 type OpenOrdersProtocol = {
   /**
-   * Returns open orders of a trader in one market or in all markets of this thread: the oldest ones after a cursor,
-   * and the total count.
+   * Returns a page of a trader's open orders in one market, or in all markets of this thread: the oldest orders after
+   * the cursor `after`. Also returns the total number of these open orders.
    */
   OpenOrdersPage: {
     takes: {
@@ -48,10 +51,7 @@ export type StandingProtocol = {
   TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
   /** Returns the pauses that this thread knows. */
   PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
-  /**
-   * Sends the costs of settling traders' trades on one day: the new totals of each trader whose totals have
-   * changed.
-   */
+  /** Sends the settlement costs of traders on one day: the new totals of each trader whose totals have changed. */
   TradersSpent: {
     takes: { chainId: number; day: number; spending: readonly TraderSpending[] }
     answers: undefined

@@ -34,7 +34,7 @@ export type RecalledOrder = OrderAccepted & { readonly left?: 'pending' | 'nothi
 export type OrderCancelled = {
   readonly status: 'cancelled'
   readonly orderHash: OrderHash
-  /** Matched and unsettled size: it may still settle, and never returns to the book. */
+  /** Size that is matched but not settled. It may still settle, but never returns to the book. */
   readonly pendingSize?: number
 }
 
@@ -58,10 +58,10 @@ export type MarketView = {
   readonly asks: readonly [readonly LevelView[], readonly LevelView[]]
 }
 
-/** Result of a trade on chain, with the signed orders. */
+/** On-chain result of a trade, with the two signed orders. */
 export type TradeReport = {
   readonly tradeId: TradeId
-  /** `matched` changes nothing: it requests the current status. */
+  /** A report with `matched` changes nothing; it only requests the current status of the trade. */
   readonly status: TradeStatus
   readonly txHash: string
   readonly reason: string

@@ -2,8 +2,8 @@
  * The typed, batched channel over a `MessagePort`: the data plane between threads.
  *
  * Messages of one turn of the event loop travel as one `postMessage`, because a `postMessage` costs several times as
- * much as its content. Under load, `bench:channel` counted 345,000 requests per second. With one bare `postMessage` per
- * request, which Comlink needs at least, it counted 116,000. The flush runs in the check phase of the loop, right after
+ * much as its content. Under load, `bench:channel` counted 345,000 requests per second. With one `postMessage` per
+ * request, the least that Comlink sends, it counted 116,000. The flush runs in the check phase of the loop, right after
  * this turn's sockets were read: under load many messages share a flush, and an idle system sends immediately. Messages
  * keep their order, so an event that was sent before an answer arrives before it.
  *
@@ -124,7 +124,7 @@ type ChannelCallbacks = {
 }
 
 const ANSWER = 0
-/** Loss notice to the peer, and its acknowledgement. */
+/** `LOST`: type number of the loss notice to the peer. `KNOWN`: type number of the acknowledgement of that notice. */
 const LOST = -1_000_000
 const KNOWN = -1_000_001
 /** Number of values after the messages of a batch. */

@@ -1,4 +1,4 @@
-/** Checks the health of every worker, and ends one that hangs. */
+/** Checks the health of every worker, and ends workers that hang. */
 
 import type { Worker } from 'node:worker_threads'
 import { beatsOf } from './heartbeat.ts'
@@ -8,14 +8,11 @@ import { askToStop } from './stop-threads.ts'
 import { endStuck } from './stuck-worker.ts'
 import { messageOf, type Supervised, setWhy } from './supervised.ts'
 
-/**
- * Maximum number of consecutive health checks that a worker without a heartbeat may leave unanswered before it is
- * ended.
- */
+/** Number of consecutive unanswered health checks after which a worker is terminated, if its heartbeat has stopped. */
 const MISSED_HEALTH_MAX = 3
 /**
- * Maximum number of consecutive unanswered health checks of a worker that may not be terminated. It is higher than for
- * other workers, because interrupting such a worker ends all of its connections.
+ * Number of consecutive unanswered health checks after which a worker that may not be terminated is interrupted. The
+ * number is higher than for other workers, because an interruption ends all of the worker's connections.
  */
 const MISSED_HEALTH_MAX_STUCK = 6
 /**
@@ -54,7 +51,7 @@ async function checkHealth(state: Supervised): Promise<void> {
       }
       continue
     }
-    // A worker with a heartbeat is only busy, so it may continue, however long it takes to answer.
+    // If the heartbeat still counts, the worker is only busy. The worker may then take as long as it needs to answer.
     host.missedHealth = isBeating ? 0 : host.missedHealth + 1
     const why = isBeating
       ? 'is too busy to answer'
@@ -70,9 +67,9 @@ async function checkHealth(state: Supervised): Promise<void> {
 }
 
 /**
- * Returns whether a worker without a heartbeat is stuck: it has missed at least `missedMax` health checks. If
- * it used hardly any CPU time, the limit is `WAITING_TIMES` times as high, because it may be waiting for a
- * core.
+ * Returns whether a worker whose heartbeat has stopped is stuck: it has missed at least `missedMax` health checks. If
+ * the worker used hardly any CPU time, the limit is `WAITING_TIMES` times as high, because the worker may be waiting
+ * for a core.
  */
 function isStuck(state: Supervised, missed: number, cpuMs: number, missedMax: number): boolean {
   const hasRun = cpuMs >= (missedMax * state.options.healthIntervalMs) / 2

@@ -15,7 +15,7 @@ export type WorkerSpec = {
 export type ThreadSpec = WorkerSpec & {
   /** Kind of the thread; one of the kinds that the worker's entry offers. */
   readonly kind: string
-  /** Name of the worker that the thread shares with others; if undefined, it has its own worker. */
+  /** Name of the worker that the thread shares with others. If undefined, the thread has its own worker. */
   readonly host?: string
   /** Plain data for the thread, such as its settings and its name. */
   readonly data: object

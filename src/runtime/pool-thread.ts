@@ -1,4 +1,6 @@
-/** A thread of a pool: loads the pool's entry, reports when that is done, and calls the entry's exports. */
+/**
+ * A thread of a pool: loads the pool's entry module, reports when the module is loaded, and calls the module's exports.
+ */
 
 import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -6,7 +8,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 export type PoolThreadData = { readonly poolEntry: string }
 export type PoolTask = { readonly name: string; readonly task: unknown }
 
-/** Message of a thread when its modules are loaded. */
+/** Message that a thread sends when its modules are loaded. */
 export type PoolThreadMessage = 'loaded'
 
 const { poolEntry } = workerData as PoolThreadData

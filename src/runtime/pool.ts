@@ -1,7 +1,7 @@
 /**
- * A pool of stateless threads: a task goes to any free thread, or waits in a queue. If the queue is full, the
- * task is rejected. A pool is closed only after its threads have loaded: Node aborts the process if a thread
- * is ended while it loads.
+ * A pool of stateless threads: a task goes to any free thread, or waits in a queue. If the queue is full, the task is
+ * rejected. Closing waits until the threads have loaded (at most `LOAD_MS_MAX`), because Node aborts the process if a
+ * thread is ended while it loads.
  */
 
 import type { Worker } from 'node:worker_threads'
@@ -11,8 +11,8 @@ import type { PoolTask, PoolThreadMessage } from './pool-thread.ts'
 
 type Pool = {
   /**
-   * Calls the export `name` of the entry. Rejects with `PoolFull` if the queue is full or the pool is closing, and with
-   * another error if the task fails or the thread dies.
+   * Calls the export `name` of the entry module. Rejects with `PoolFull` if the queue is full or the pool is closing,
+   * and with another error if the task fails or the thread dies.
    */
   run(task: unknown, name: string): Promise<unknown>
   /** Rejects waiting tasks. Resolves when the running tasks have ended, or after a timeout. */
@@ -77,7 +77,7 @@ export function makePool(options: {
   }
   // The thread that replaces a dead one has to load first.
   piscina.on('workerDestroy', () => loading++)
-  // The caller of a task receives the error; without a task there is no caller to notify.
+  // Ignore this event: the caller of a task receives the task's error. Without a task, there is no caller to notify.
   piscina.on('error', () => {})
   let isClosing = false
   return {

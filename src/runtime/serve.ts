@@ -1,13 +1,13 @@
 /**
- * Runs a behaviour. Commands from the channels wait in a bounded mailbox, and the handlers of one turn run as
- * a batch. Answers are sent only after the batch’s events are durable and published.
+ * Runs a behaviour. Commands from the channels wait in a bounded mailbox, and the handlers of one turn run as a batch.
+ * Answers are sent only after the batch’s events are durable and published.
  *
- * The steps of a batch are always: prepare (do all lookups once for the whole batch), handle each command in
- * arrival order or as arranged, commit the events, publish the events, answer. If the batch contains commands
- * that emitted no events, the actor also confirms its ownership before the answers are sent. Commands that
- * arrive during a commit form the next batch, so slower commits lead to larger batches. A single command
- * never waits for more commands. A handler that throws is a bug and ends the thread. No command of its batch
- * was answered yet, so no confirmed result is lost.
+ * The steps of a batch are always: prepare (do all lookups once for the whole batch), handle each command, commit the
+ * events, publish the events, answer. Commands are handled in the order of their arrival, or in the order that
+ * `arrange` returns. If the batch contains commands that emitted no events, the actor also confirms its ownership
+ * before the answers are sent. Commands that arrive during a commit form the next batch, so slower commits lead to
+ * larger batches. A single command never waits for more commands. A handler that throws is a bug and ends the thread.
+ * No command of its batch was answered yet, so no confirmed result is lost.
  */
 
 import assert from 'node:assert/strict'
@@ -266,8 +266,8 @@ type GivenAnswer = {
   readonly replyTo: number
   readonly answer: unknown
   /**
-   * True if the answer needs no confirmation: its command emitted events, whose commit proves ownership, or its actor
-   * does not exist.
+   * True if the answer needs no confirmation. Either the command emitted events, whose commit proves ownership, or the
+   * command's actor does not exist.
    */
   readonly isProven: boolean
 }

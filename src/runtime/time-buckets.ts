@@ -1,7 +1,7 @@
 /**
- * Histograms for Prometheus. Recording only adds to a typed array, so the hot path can afford it; names and labels are
- * added when metrics are read. prom-client's own histogram accepts only one observation at a time, so the metric
- * registered here implements only the part of its interface that a registry reads.
+ * Histograms for Prometheus. Recording a time only increments elements of a typed array, which is cheap enough for the
+ * hot path. Names and labels are added when metrics are read. prom-client's own histogram accepts only one observation
+ * at a time. So the metric registered here implements only the part of prom-client's interface that a registry reads.
  */
 
 import type { Metric, Registry } from 'prom-client'
@@ -9,7 +9,10 @@ import type { Metric, Registry } from 'prom-client'
 export type TimeBuckets = {
   /** Upper bounds of the buckets in seconds. */
   readonly bounds: readonly number[]
-  /** Counts by upper bound; the last element counts times above all bounds. */
+  /**
+   * Number of recorded times in each bucket, in the order of `bounds`. The last element counts the times above all
+   * bounds.
+   */
   readonly counts: Float64Array
   secondsTotal: number
 }

@@ -6,7 +6,9 @@
 
 export type SpanAttributes = Readonly<Record<string, string | number>>
 
-/** The span of a request that is being traced. Times are those of `performance.now()` in its thread. */
+/**
+ * The span of a request that is being traced. Times are values of `performance.now()` in the thread that made the span.
+ */
 export type OpenSpan = {
   /** Header that names this span as the parent of other spans. */
   readonly traceparent: string

@@ -51,7 +51,8 @@ export function makeAssetChannels<M>(registry: TopicRegistry<M>, clock: Clock): 
     know: (name) => void known(name),
     priced(name, event) {
       const asset = known(name)
-      // Ignore an older price: while its source was unavailable, another source may have sent a newer price.
+      // Ignore a price that is older than the last one. Its source may have been unavailable while another source sent
+      // newer prices.
       if (asset.price !== undefined && event.timestamp < asset.price.timestamp) return
       asset.price = event
       const feed = asset.feeds.get('price')

@@ -9,7 +9,7 @@ import { OP_FRAMES, SUBSCRIBE_FRAMES } from './frames.ts'
 
 type Json = Record<string, unknown>
 
-/** By request: the types of its replies, and of the messages that follow a subscription. */
+/** For each request: types of its replies, and of the messages that follow a subscription. */
 const REPLIES: Readonly<Record<string, readonly (keyof typeof SERVER_FRAMES)[]>> = {
   'subscribe.book': ['subscribed', 'book.snapshot', 'book.delta', 'lag', 'error'],
   'subscribe.trades': ['subscribed', 'trades.snapshot', 'trade', 'trade.status', 'lag', 'error'],

@@ -1,7 +1,7 @@
 /**
  * Books of the stream. Subscribers get every change, or combined changes at intervals (a conflated book). While a
- * conflated book has unsent changes, its subscribers have an older state. So a snapshot of the book waits until the
- * changes are sent.
+ * conflated book has unsent changes, its subscribers do not have the current state yet. So a snapshot of the book waits
+ * until the changes are sent.
  */
 
 import type { Sequence } from '#domain/ids.ts'
@@ -85,7 +85,7 @@ export function makeBookChannel<M>(ports: {
     feed.edges = edgesOf(levelsOf(feed))
   }
 
-  /** Sends the change of one side to a feed, or remembers it for the next flush. */
+  /** Sends changed levels of one side to a feed. For a conflated book, records the levels for the next message. */
   function change(feed: BookFeed<M>, side: Side, prices: readonly number[], seq: Sequence): void {
     if (feed.hz !== undefined) {
       note(feed, side, prices)

@@ -17,8 +17,8 @@ export function edgesOf(book: LevelBook): Edges {
 }
 
 /**
- * Returns the levels to send to a subscriber after these prices of a side have changed. The subscriber has
- * seen all levels down to `before`; now the levels down to `now` are shown.
+ * Returns the levels to send to a subscriber after these prices of a side have changed. `before` is the worst price
+ * that the subscriber has seen, `now` the worst price that is shown now.
  */
 export function shownChanges(
   book: LevelBook,

@@ -9,7 +9,7 @@ import { cleanBook } from './book-channel.ts'
 import type { ChannelHooks, ChannelParts } from './channel-parts.ts'
 import { type Feed, isSequenced, type MarketFeed } from './feeds.ts'
 
-/** Kinds of feeds whose events do not come from market threads. */
+/** Kinds of feeds with events that do not come from market threads. */
 export type OutsideKind = 'market' | 'markets' | 'price' | 'quick-market' | 'funds'
 
 export function makeChainBreaks<M>(

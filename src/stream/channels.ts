@@ -58,7 +58,10 @@ export type Channels<M> = BoardListener & {
   ordersSnapshot(feed: OrdersFeed<M>, taken: TakenOrders, reset: boolean): string
   /** Returns a position as clients see it. */
   shownPosition(feed: Feed<M>, at: number): number | string
-  /** Makes the subscribers of topics with missed events start over. Must be called before any reader is served. */
+  /**
+   * If events of some topics were missed, makes the subscribers of these topics start over with a snapshot. Must be
+   * called before any reader is served.
+   */
   breakChains(): void
   /** Returns the markets that clients follow, or have followed within the last `lingerMs`. */
   watched(): 'all' | ReadonlySet<MarketId>

@@ -11,7 +11,7 @@ import type { LevelBook, ShownLevel } from '#live/level-book.ts'
 /** Levels of each side that are included. */
 const CHECKSUM_LEVELS = 10
 
-/** Returns the text to hash; sizes are exact integers, however large. */
+/** Returns the text that is hashed. Sizes are written as exact integers, however large they are. */
 function checksumText(bids: readonly ShownLevel[], asks: readonly ShownLevel[]): string {
   return `${sideText(bids)}|${sideText(asks)}`
 }

@@ -54,7 +54,7 @@ export type Connection = {
   readonly subs: Map<string, Subscription>
   /** Subscriptions that still wait for a snapshot or a replay, in the order of service. */
   readonly waiting: Set<Subscription>
-  /** Time since which messages wait to be sent to this connection. */
+  /** Time at which the connection began to lag; undefined if it does not lag. */
   lagSinceMs: number | undefined
   /** Time since which the connection waits to be closed. */
   doomedAtMs: number | undefined
@@ -66,7 +66,7 @@ export type Connection = {
   subscribed: number
   /** Number of requests that have no answer yet. */
   inFlight: number
-  /** Number of frames that the client may still send, and the time of that count. */
+  /** Number of frames that the client may still send, as of `tokensAtMs`. */
   tokens: number
   tokensAtMs: number
   /** Number of malformed frames, and of frames above the rate limit, within the current window. */

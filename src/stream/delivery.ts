@@ -91,7 +91,10 @@ export function makeDelivery(ports: DeliveryPorts): Delivery {
     readers.caughtUp(connection)
   }
 
-  /** Makes a subscription live, unless data that it needs is missing. */
+  /**
+   * Makes a subscription live. The subscription keeps waiting if data that it needs is missing, or if the client cannot
+   * pay for the snapshot.
+   */
   function serve(ws: Socket, sub: Subscription): void {
     const { feed, connection } = sub
     const { topic } = feed

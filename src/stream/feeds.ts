@@ -84,7 +84,10 @@ export type TickerFeed<M> = {
   readonly topic: Topic<M>
   /** The markets of the feed; undefined for all. The list grows when a market joins the feed's event. */
   marketIds: readonly MarketId[] | undefined
-  /** Time of the last request for the figures of the feed's markets, and whether a request is in progress. */
+  /**
+   * `preparedAtMs`: time at which the last load of the figures of the feed's markets ended. `preparing`: true while a
+   * load is in progress.
+   */
   preparedAtMs: number
   preparing: boolean
   /** The last snapshot of all markets, shared by clients that subscribe at the same time. */
@@ -138,7 +141,10 @@ export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
   }
 }
 
-/** A market's topics that have followers, and the sequence numbers of the last changes sent on these topics. */
+/**
+ * The feeds of a market that exist. `bookSeq` and `tradesSeq` are the sequence numbers of the last change of each book
+ * and of the trades. The sequence numbers are kept even if no feed exists.
+ */
 export type MarketFeed<M> = {
   readonly shown: ShownMarket
   readonly bookSeq: [Sequence, Sequence]

@@ -1,6 +1,6 @@
 /**
- * Frames of clients, from the socket to the request. The size, rate and cost of a frame are checked before its content
- * is read. A connection that keeps breaking the rules is closed.
+ * Passes the frames of clients from the socket to the handlers of requests. The size, rate and cost of a frame are
+ * checked before its content is read. A connection that keeps breaking the rules is closed.
  */
 
 import { reject } from '#domain/rejection.ts'
@@ -17,7 +17,9 @@ const CLOSE_MALFORMED = 4400
 const CLOSE_FLOOD = 4429
 const CLOSE_TOO_BIG = 1009
 
-/** Number of malformed frames within the window after which a connection is closed. */
+/**
+ * Maximum number of malformed frames of a connection within the window. The next malformed frame closes the connection.
+ */
 export const MALFORMED_MAX = 100
 /**
  * Maximum number of frames above the rate limit within the window, as a multiple of the limit per second. Above this

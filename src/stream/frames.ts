@@ -221,7 +221,7 @@ export function isMisread(read: Request | Misread): read is Misread {
   return 'why' in read
 }
 
-/** A refused frame is not parsed; its id is searched in this many bytes at the start of the frame. */
+/** Number of bytes at the start of a refused frame in which its id is searched for. A refused frame is not parsed. */
 const ID_WITHIN = 512
 const ID_FIELD = /"id": ?(?:"([^"\\]{0,64})"|([0-9]{1,15})(?![0-9.e]))/
 

@@ -1,7 +1,6 @@
 /**
- * Cancel on disconnect, at a front: remembers the sessions of connections for which the option is on. The
- * market threads cancel the orders (`services/market/thread/session-orders.ts`). The front only reports which
- * sessions are alive and which have ended.
+ * Remembers, at a front, the sessions of connections with cancel on disconnect. The market threads cancel the orders
+ * (`services/market/thread/session-orders.ts`). The front only reports which sessions are alive and which have ended.
  */
 
 import { partsOf } from '#domain/parts-of.ts'
@@ -37,7 +36,7 @@ export function makeHeldSessions(ports: {
   const live = new Set<string>()
   const links = ports.threads.map((ref) => ({
     ref,
-    /** By session: the change that the market thread has not acknowledged yet. */
+    /** For each session: the change that the market thread has not acknowledged yet. */
     unanswered: new Map<string, Change>(),
     /**
      * Number of rounds that have begun. A round reports all sessions to this thread; a new round stops the

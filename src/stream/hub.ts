@@ -152,8 +152,8 @@ export type StreamPorts = RequestPorts & {
   /** Makes idle markets active when a client follows them; undefined if the front follows all markets. */
   readonly use?: Pick<PartitionUse, 'needThese'> | undefined
   /**
-   * Number of connections per range of IP addresses, on all fronts. By default only the connections of this front are
-   * counted.
+   * Counts connections and subscriptions per range of IP addresses, on all fronts. By default, counts only those of
+   * this front.
    */
   readonly count?: ConnectionCount
   /** Sends the text to every socket of this thread that is subscribed to the topic. */
@@ -184,7 +184,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     joinedEvent: channels.joinedEvent,
     /**
      * Reads one event at a time. If the database is unavailable, the markets of an event are read when the next client
-     * subscribes to it.
+     * subscribes to that event.
      */
     async eventsMissed() {
       try {

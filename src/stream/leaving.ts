@@ -11,8 +11,8 @@ import type { HeldSessions } from './held-sessions.ts'
 const CLOSE_RESTART = 1012
 
 /**
- * Shutdown: clients get `LEAVE_MS` to disconnect after the notice. Then their open requests are answered, for at most
- * `ANSWERS_MS_MAX`.
+ * At shutdown, clients get `LEAVE_MS` to disconnect after the notice. Then their open requests are answered, for at
+ * most `ANSWERS_MS_MAX`.
  */
 const LEAVE_MS = 250
 const ANSWERS_MS_MAX = 5_000

@@ -47,8 +47,8 @@ export function makeSnapshotTexts<M>(
   }
 
   /**
-   * Returns whether the ownership of one of the feed's markets is unconfirmed. This front may then lack the
-   * newest changes of that market.
+   * Returns whether the feed's data may be outdated. This is the case if the thread of one of the feed's markets has
+   * not confirmed its ownership of the market recently.
    */
   function isStale(feed: Feed<M>): boolean {
     const { isCurrent } = board()

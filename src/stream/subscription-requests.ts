@@ -76,7 +76,8 @@ export function makeSubscriptionRequests(
         followEvent(connection, request, wanted.event)
         return
       }
-      // Finding or making the topic for a set of markets costs as much as its snapshot, so this cost is charged first.
+      // Finding or creating the topic for a set of markets costs as much as writing the snapshot of these markets. So
+      // this cost is charged first.
       const namedWeight =
         wanted.channel === 'ticker' ? tickersWeight(wanted.marketIds?.length ?? 0) : 0
       if (!pays(connection, request, { snapshot: namedWeight })) return

@@ -65,8 +65,8 @@ export function makeTickerUpdates<M>(
     underway = []
     const entries = new Map<TickerFeed<M>, string[]>()
     for (const marketId of some) {
-      // In the last 5 s, the board missed trades of this market, or one of its trades failed. The database
-      // may not contain this change yet, so check the market again.
+      // If the board missed trades of this market in the last 5 s, or one of the market's trades failed, the database
+      // may not contain the change yet. So check the market again.
       if (figures.isUnsure(marketId)) changed.add(marketId)
       const shown = board().markets.get(marketId)
       if (shown === undefined) continue

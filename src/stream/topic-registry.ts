@@ -11,8 +11,8 @@ import { type RingLimits, Topic } from './topic.ts'
 
 export type ChannelLimits = {
   /**
-   * Maximum number of messages and bytes that a topic keeps for subscribers that resume, and maximum number of bytes of
-   * all topics together.
+   * Limits for the messages that are kept for subscribers that resume: messages and bytes per topic, and bytes of all
+   * topics together.
    */
   readonly replayMessages: number
   readonly replayBytes: number
@@ -56,7 +56,7 @@ export function makeTopicRegistry<M>(ports: {
 }): TopicRegistry<M> {
   const { limits, clock } = ports
   const feeds = new Map<string, Feed<M>>()
-  /** Feeds without subscribers, by the time at which their last subscriber left, the earliest first. */
+  /** Feeds without subscribers, each with the time at which its last subscriber left. The earliest comes first. */
   const lingering = new Map<Feed<M>, number>()
   const here = randomBytes(6).toString('hex')
   let epochs = 0

@@ -8,9 +8,9 @@ const decoder = new TextDecoder()
 const HASH_CELL = 4
 
 /**
- * Returns a function that checks whether an entry contains the first event of an order, or the first piece of
- * that event. It is not enough to find the order's hash: an order that replaces this order contains the hash
- * too, and a trader can claim to replace any hash.
+ * Returns a function that checks whether an entry contains the first event of an order, or the first piece of that
+ * event. Finding the order's hash is not enough, because the event of another order may contain the hash, too: an order
+ * names the hash of the order that it replaces. A trader can name any hash there.
  */
 export function findsOrder(orderHash: string): (entry: Uint8Array) => boolean {
   const name = `"${orderHash}"`
@@ -19,7 +19,7 @@ export function findsOrder(orderHash: string): (entry: Uint8Array) => boolean {
       ? event.taker.orderHash === orderHash && event.known !== true
       : event.type === 'OrderRested' && event.order?.orderHash === orderHash
   return (entry) => {
-    // The text search is cheap, and few entries contain the hash.
+    // Search the text before parsing. The search is cheap, and few entries contain the hash.
     if (!decoder.decode(entry).includes(name)) return false
     const { head, lines } = readEntry(entry)
     if (head.pieces !== undefined) {

@@ -24,7 +24,9 @@ type EventRow = {
   readonly payload: Uint8Array
 }
 
-/** SHA-256 as 64 hex digits. Node makes the digits in half the time that it needs to return bytes. */
+/**
+ * Returns SHA-256 as 64 hex digits, because Node computes the digits in half the time that it needs to return bytes.
+ */
 export type HexSha256 = (bytes: Uint8Array) => string
 
 const ENTRY_VERSION = 1
@@ -139,10 +141,10 @@ type PublicTail = {
 }
 
 /**
- * Replaces signatures by their hashes, and session names by `OF_SESSION`, in events that are plain lists.
- * Only signatures are `SIGNATURE_CHARS` long. The four cells before a signature are: session name or a
- * number, nonce, expiration, and fee recipient or 0. Plain lists contain no escaped quotation marks. Regular
- * expressions took three times as long.
+ * Replaces signatures by their hashes, and session names by `OF_SESSION`, in events that are plain lists. Only
+ * signatures are `SIGNATURE_CHARS` long. The four cells before a signature are: session name or a number, nonce,
+ * expiration, and fee recipient or 0. Plain lists contain no escaped quotation marks. Regular expressions took three
+ * times as long as this loop.
  */
 function hideAll(lists: string, hash: HexSha256): string {
   let hidden = ''

@@ -5,10 +5,7 @@
 
 import { sameBytes, treeHasher } from './tree-hash.ts'
 
-/**
- * Returns the root of a complete subtree of 2^`level` leaves. `index` is the subtree's position among those of its
- * level.
- */
+/** Returns the root of a complete subtree of 2^`level` leaves. `index` is the subtree's position in its level. */
 export type SubtreeReader = (level: number, index: number) => Promise<Uint8Array>
 
 /**
@@ -37,7 +34,10 @@ export async function inclusionProof(
   return proof
 }
 
-/** Returns the hashes that show that the tree of `size` leaves begins with the tree of `oldSize` leaves. */
+/**
+ * Returns the consistency proof: the hashes that prove that the tree of `size` leaves begins with the tree of `oldSize`
+ * leaves.
+ */
 export async function consistencyProof(
   oldSize: number,
   size: number,
@@ -63,7 +63,7 @@ export async function consistencyProof(
   return from === 0 ? proof : [await rangeRoot(from, to, subtree), ...proof]
 }
 
-/** Returns whether the proof leads from the leaf to the root. */
+/** Returns whether the proof shows that the tree with this root contains the leaf at `index`. */
 export function verifyInclusion(claim: {
   readonly leafHash: Uint8Array
   readonly index: number

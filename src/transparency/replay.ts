@@ -275,9 +275,9 @@ function tradeOf(taker: Known, maker: Known, size: number): FilledTrade {
 }
 
 /**
- * Returns the resting order that `order` would match first. In a complementary market this may be an order of the other
- * outcome with the same side. The reason is that a buy at q is worth as much as a sell at 1 − q. At equal prices the
- * older order comes first.
+ * Returns the resting order that `order` would match first. In a complementary market, this may be an order of the
+ * other outcome with the same side, because a buy of YES at q is worth as much as a sell of NO at 1 − q. At equal
+ * prices the older order comes first.
  */
 function crossing({ market, books, orders }: ReplayMarket, order: Known): Known | undefined {
   const { side, outcome, price } = order

@@ -1,15 +1,14 @@
 /**
- * Collects the requests of one turn of the event loop into batches for a pool of workers, and returns the
- * answer to each caller. The batcher does not interpret requests and starts no threads: `run` passes a batch
- * to a worker.
+ * Collects the requests of one turn of the event loop into batches for a pool of workers, and returns the answer to
+ * each caller. The batcher does not interpret requests and starts no threads: `run` passes a batch to a worker.
  *
- * The requests of a turn are spread evenly over the workers, so two requests use two workers. A worker gets
- * its next batch while it works on the previous one, so it never waits for this thread. Further requests wait
- * here, so batches grow with the load. The number of unanswered requests is limited. Requests above the
- * limit, and requests without an answer after `deadlineMs`, get `OVERLOADED`.
+ * The requests of a turn are spread evenly over the workers, so two requests use two workers. A worker gets its next
+ * batch while it works on the previous one, so it never waits for this thread. Further requests wait here, so batches
+ * grow with the load. The number of unanswered requests is limited. Requests above the limit, and requests without an
+ * answer after `deadlineMs`, get `OVERLOADED`.
  *
- * A batch fails if its worker dies, or if one of its requests makes every worker fail. Then each of its
- * requests is retried in a batch of one, because the work has no side effects. A request that fails again
+ * A batch fails if its worker dies, or if one of its requests makes the worker fail. Then each request of the batch is
+ * retried once, in a batch of one. A retry is safe, because the work has no side effects. A request that fails again
  * gets `INTERNAL`, and the other requests get their answers.
  */
 

@@ -1,7 +1,7 @@
 /**
- * Checks the signature of an order's permit. The digest is the one that the token computes. Its owner is the
- * order's trader, and its spender is the settlement contract. Accepts exactly the signatures that the token
- * accepts: `s` in the lower half of its range, and `v` 27 or 28.
+ * Checks the signature of an order's permit against the digest that the token computes. The permit's owner is the
+ * order's trader, and its spender is the settlement contract. Accepts exactly the signatures that the token accepts:
+ * `s` in the lower half of its range, and `v` 27 or 28.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'

@@ -1,15 +1,15 @@
 /**
- * Batches of signed orders, encoded in memory that the calling thread shares with the pool's threads.
- * Encoding costs the caller 3.6 µs per order, as much as cloning objects for a message. Encoding saves a pool
- * thread 4.4 µs of cloning per order, and the parsing of hex. The pool threads have the most work. The caller
- * writes the words of an order that are hashed, then its signature. A pool thread reads both and overwrites
- * the first word with the digest. So a message contains only the index of the batch's place in the memory,
- * and the answer contains only flaws, usually none.
+ * Batches of signed orders, encoded in memory that the calling thread shares with the pool's threads. The caller writes
+ * the words of an order that are hashed, then its signature. A pool thread reads both and overwrites the first word
+ * with the digest. So a message contains only the index of the batch's place in the memory, and the answer contains
+ * only flaws, usually none.
  *
- * A batch keeps its place until its task has settled, even if all its requests have timed out. So no thread
- * writes into the place of another batch. Two rare kinds of orders are sent as objects. One kind cannot be
- * encoded, for example because its signature is not hex. The other kind has a permit, whose signature must be
- * recovered too.
+ * Encoding costs the caller 3.6 µs per order, as much as cloning the order for a message. It saves a pool thread 4.4 µs
+ * of cloning per order, and the parsing of hex. This saving matters most, because the pool threads have the most work.
+ *
+ * A batch keeps its place until its task has settled, even if all its requests have timed out. So no thread writes into
+ * the place of another batch. Two rare kinds of orders are sent as objects. One kind cannot be encoded, for example
+ * because its signature is not hex. The other kind has a permit, whose signature must be recovered too.
  */
 
 import assert from 'node:assert/strict'
@@ -71,8 +71,8 @@ export function makePackedMemory(threads: number): SharedArrayBuffer {
 }
 
 /**
- * Makes the caller's function. It encodes a batch, passes the batch to a pool thread by `run`, and returns the
- * inspections in the order of the batch.
+ * Returns the function for the calling thread. The function encodes a batch, passes the batch to a pool thread by
+ * `run`, and returns the inspections in the order of the batch.
  */
 export function makeOrderPacker(options: {
   readonly memory: SharedArrayBuffer
@@ -138,7 +138,7 @@ export function makeOrderPacker(options: {
   }
 }
 
-/** Makes the pool thread's function. It hashes the encoded orders and recovers their signers. */
+/** Returns the function for a pool thread. The function hashes the encoded orders and recovers their signers. */
 export function makePackedInspector(options: {
   readonly memory: SharedArrayBuffer
   readonly domains: readonly PermitDomain[]

@@ -101,7 +101,7 @@ export function makeHashRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine
   }
 }
 
-/** Returns the bytes from `start` on as hex. Native code returns a Buffer, which is converted directly. */
+/** Returns the bytes from `start` on as hex digits. */
 export function hex(bytes: Uint8Array, start = 0): string {
   return Buffer.isBuffer(bytes)
     ? bytes.toString('hex', start)

@@ -1,7 +1,7 @@
 /**
- * Parses signatures and checks the rules that need no curve arithmetic. A signature has 65 bytes, `v` is 0,
- * 1, 27 or 28, `r` and `s` are in range, and `s` is in the lower half of its range. Without the last rule,
- * each signature would have a second valid form, with the complement of `s`, that recovers the same key.
+ * Parses signatures and checks the rules that need no curve arithmetic. A signature has 65 bytes, `v` is 0, 1, 27 or
+ * 28, `r` and `s` are in range, and `s` is in the lower half of its range. Without the last rule, each signature would
+ * have a second valid form, which has the complement of `s` and recovers the same key.
  */
 
 /** Reason why a signature is invalid. The text is the end of a sentence for the client; callers add its beginning. */
@@ -27,7 +27,7 @@ const HALF_ORDER = Buffer.from(
   'hex',
 )
 const ZERO = Buffer.alloc(32)
-/** The end of every signature of an account that is not deployed yet (ERC-6492). */
+/** Last 32 bytes of every signature of an account that is not deployed yet (ERC-6492). */
 const UNDEPLOYED = '6492'.repeat(16)
 
 export function makeSignatureBytes(): SignatureBytes {

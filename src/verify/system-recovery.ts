@@ -3,7 +3,7 @@
  * and about a quarter faster. The Debian package is `libsecp256k1-1` or a later number. If the library is missing or
  * fails its test, another implementation is used (`recover.ts`).
  *
- * The library reads and writes raw memory, so every buffer must have exactly the expected length.
+ * The library reads and writes raw memory, so no buffer may be shorter than the library expects.
  */
 
 import assert from 'node:assert/strict'
@@ -14,8 +14,8 @@ import type { RecoveryEngine } from './recovery-engine.ts'
 const LIBRARIES = [6, 5, 2, 1].map((number) => `libsecp256k1.so.${number}`)
 
 /**
- * Flags of the library: for a context that can verify, which older versions need, and for an uncompressed
- * public key.
+ * Flags of the library. `CONTEXT_VERIFY` makes a context that can verify, which older versions need. `UNCOMPRESSED`
+ * selects the uncompressed form of a public key.
  */
 const CONTEXT_VERIFY = 0x101
 const UNCOMPRESSED = 2
@@ -23,7 +23,10 @@ const UNCOMPRESSED = 2
 const DIGEST_BYTES = 32
 const COMPACT_BYTES = 64
 const PUBLIC_KEY_BYTES = 65
-/** Buffer length. It exceeds the library's internal forms of a signature (65 bytes) and of a key (64 bytes). */
+/**
+ * Length of the buffers for the library's internal forms. These forms are shorter: 65 bytes for a signature, 64 bytes
+ * for a key.
+ */
 const FORM_BYTES = 128
 
 type Library = { func(declaration: string): (...values: never[]) => unknown }
@@ -46,7 +49,7 @@ export function systemRecovery(): RecoveryEngine | undefined {
   const form = Buffer.alloc(FORM_BYTES)
   const key = Buffer.alloc(FORM_BYTES)
   const publicKey = Buffer.alloc(PUBLIC_KEY_BYTES)
-  /** A `size_t`: the capacity before the call, the written length after it. */
+  /** A `size_t`. Before the call it holds the capacity of `publicKey`, after the call the written length. */
   const length = Buffer.alloc(8)
   const engine: RecoveryEngine = {
     name: 'system secp256k1',
@@ -93,8 +96,8 @@ function load(): Calls | undefined {
 }
 
 /**
- * The generator point of the curve. For digest 1, private key 1 makes the signature with `r` = x and `s` = x
- * + 1. Its public key is the generator itself.
+ * The generator point of the curve. With private key 1 and nonce 1, the signature of digest 1 has `r` = x and `s` = x +
+ * 1. The public key is the generator itself.
  */
 const GENERATOR = {
   x: '79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798',

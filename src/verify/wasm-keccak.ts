@@ -1,6 +1,6 @@
 /**
- * Keccak-256 in WebAssembly; this file assembles the code. An order needs three hashes. A call into native code with
- * its buffers costs more than a hash, but a call into WebAssembly costs almost nothing.
+ * Keccak-256 in WebAssembly. This file assembles the WebAssembly code. An order needs three hashes. Passing buffers to
+ * native code costs more than the hash itself, but a call into WebAssembly costs almost nothing.
  *
  * The module exports one function, `hash(bytes)`. It hashes `bytes` bytes of its input area and writes the hash to the
  * start of its memory. The input must be padded to whole blocks.
@@ -26,8 +26,8 @@ const I64 = 0x7e
 const EMPTY = 0x40
 
 /**
- * Numbers of the local variables of the WebAssembly function: first its parameter, the position in the input, and the
- * position in the round constants. Then the 25 words of the hash state and temporary values.
+ * Numbers of the local variables of the WebAssembly function. The first three are its parameter, the position in the
+ * input, and the position in the round constants. The others are the 25 words of the hash state and temporary values.
  */
 const BYTES = 0
 const FROM = 1

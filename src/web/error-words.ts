@@ -2,7 +2,7 @@
 
 import { SibylError } from '#client/sibyl-error.ts'
 
-/** Messages by error code that replace messages written for programs. */
+/** Messages for users, by error code. They replace messages that were written for programs. */
 const WORDS: Readonly<Record<string, string>> = {
   NETWORK: 'The exchange cannot be reached. Check your connection.',
   TIMEOUT: 'The exchange did not answer in time.',

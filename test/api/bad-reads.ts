@@ -1,6 +1,6 @@
 /**
- * Every possible fault in the path or query of a read: missing, malformed, unknown, out of range, repeated. `M` stands
- * for the id of an existing market, `U` for a user's address.
+ * Reads with every possible fault in the path or query: a value that is missing, malformed, unknown, out of range or
+ * repeated. Also reads of unknown ids. `M` stands for the id of an existing market, `U` for a user's address.
  */
 
 export type BadRead = readonly [path: string, status: number, code: string, field?: string]
@@ -8,7 +8,7 @@ export type BadRead = readonly [path: string, status: number, code: string, fiel
 const NOT_HEX = `0x${'zz'.repeat(32)}`
 const NOBODY = `0x${'ef'.repeat(32)}`
 
-/** Returns faults that every path with a market id refuses in the same way. */
+/** Returns faulty reads of a path that contains a market id. Every such path refuses them in the same way. */
 function badMarket(path: (market: string) => string, extra = ''): BadRead[] {
   const tail = extra === '' ? '' : `?${extra}`
   return [
@@ -129,7 +129,7 @@ export const BAD_READS: readonly BadRead[] = [
   ['/api/v1/platform', 404, 'NOT_FOUND'],
 ]
 
-/** Reads of unknown ids are not errors: the answer is empty or zero, or 404. */
+/** Reads of unknown ids, with their answers. Such a read is not an error; the answer has empty lists or zeros. */
 export const UNKNOWN_READS: readonly (readonly [path: string, answer: object])[] = [
   [`/api/v1/trades/${NOBODY}`, { marketId: NOBODY, trades: [], count: 0, nextBefore: null }],
   [`/api/v1/activity/${NOBODY}`, { marketId: NOBODY, activity: [], count: 0, nextBefore: null }],

@@ -1,6 +1,6 @@
 /**
- * Checks the API against its promises: the documents, the client package, the checks of `sibyl conformance`, and further
- * rules of its reads.
+ * Tests the API against its published contract: its documents, the client package, the checks of `sibyl conformance`,
+ * and further rules of reads.
  */
 
 import assert from 'node:assert/strict'
@@ -17,7 +17,10 @@ import { traderNumbered } from '../support/signed-orders.ts'
 import { BAD_READS, UNKNOWN_READS } from './bad-reads.ts'
 
 const ann = traderNumbered(41)
-/** This exchange has no limits, public log, events, complementary market or prices. */
+/**
+ * Conformance checks that are skipped, because this exchange has no rate limits, public log, events, complementary
+ * market or prices.
+ */
 const SKIPPED = [
   ...['http.rate-limits', 'book.past', 'archive.file', 'events.one', 'events.prices'],
   ...['events.unknown', 'matching.implied-order', 'prices.latest', 'prices.history'],
@@ -73,7 +76,6 @@ describe('the API of a running exchange conforms to its published contract', () 
     it('the API refuses an invalid path or query parameter, and the error names the field', async () => {
       const wrong: string[] = []
       for (const [path, status, code, field] of BAD_READS) {
-        // Only the placeholders `M` and `U` are replaced.
         const url = path.replace(/\bM/g, marketId).replace(/\bU/g, traderNumbered(77).address)
         const response = await fetch(exchange.url + url)
         const text = await response.text()
@@ -126,7 +128,7 @@ describe('the API of a running exchange conforms to its published contract', () 
       }
       type Page = { nextBefore: string | null } & Record<string, { tradeId: string }[]>
       const user = traderNumbered(51).address
-      // The user's activity is read from the database, which may be behind.
+      // The user's activity is read from the database, which may not have the newest trades yet.
       await eventually(async () => {
         const page = await json<Page>(`/api/v1/users/${user}/activity?chain_id=31337`)
         assert.equal(page.activity?.length, 5)
@@ -135,7 +137,7 @@ describe('the API of a running exchange conforms to its published contract', () 
         [`/api/v1/trades/${marketId}?limit=2`, 'trades', 6],
         [`/api/v1/activity/${marketId}?limit=2`, 'activity', 6],
         [`/api/v1/users/${user}/activity?chain_id=31337&limit=2`, 'activity', 5],
-        // Without a chain no trade settles or fails, so all stay pending.
+        // Without a chain no trade settles or fails, so all trades stay pending.
         ['/api/v1/pending-trades?limit=2', 'trades', 6],
       ] as const) {
         const seen: string[] = []

@@ -1,4 +1,4 @@
-/** Pages of the market list that a front caches, while the index changes at any time. */
+/** Tests the pages of the market list that a front caches. The index may change at any time, even during a read. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,7 @@
-/** First pages that a front caches as bytes: they always equal a new answer, and the cache is limited in size. */
+/**
+ * Tests the first pages that a front caches as bytes. A cached page always equals a new answer, and the cache is
+ * limited in size.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -70,7 +73,7 @@ function expected(name: 'trades' | 'activity', trades: readonly ShownTrade[], li
   return JSON.stringify({ marketId: market.id, [name]: list, count: list.length, nextBefore })
 }
 
-/** Makes a front with a market, its database, and each route twice: with and without a cache. */
+/** Makes a front with one market and its database. Each route exists twice: with and without a cache. */
 function fixture() {
   const clock = simulatedClock(START_MS)
   const board = makeBoard(
@@ -260,8 +263,8 @@ test('a front caches the empty answer for an unknown market only while the front
   assert.deepEqual([await asks(), await asks()], [1, 0])
   clock.advance(1_000)
   assert.deepEqual([await asks(), await asks()], [1, 0])
-  // While the front does not follow every market thread, another one could have the market, so each read asks the
-  // database.
+  // While the front does not follow every market thread, a thread that it does not follow could have the market. So
+  // each read asks the database.
   isCurrent = false
   assert.deepEqual([await asks(), await asks()], [1, 1])
   isCurrent = true

@@ -516,7 +516,7 @@ test('the order service counts each client’s unfunded orders, and rate-limits 
   const from = () => ({ ...later(), ip: '10.0.0.1', principal })
   await service.place(structuredClone(submission), from())
   assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
-  // An order with options also counts for its client, although the service makes a new context for such an
+  // An unfunded order with options also counts against its client, although the service makes a new context for such an
   // order.
   await service.place({ ...structuredClone(submission), postOnly: true }, from())
   assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])

@@ -16,7 +16,8 @@ const dealt: typeof fetch = (input, init) =>
   fetch(input, { ...init, headers: { ...init?.headers, connection: 'close' } })
 
 /**
- * Runs on an exchange with only the demo markets. Returns a check that must also succeed with other numbers of threads.
+ * Trades on an exchange with only the demo markets. Returns a check of the result. The check must also succeed when the
+ * exchange runs with other numbers of threads.
  */
 export async function tradeOverThreads(exchange: Exchange): Promise<() => Promise<void>> {
   const client = createClient({ url: exchange.url, fetch: dealt })

@@ -336,7 +336,7 @@ test('a client that reconnects to a price stream with a recent event id receives
   for (const [lastEventId, expected] of [
     ['128', [29, 30]],
     ['130', [30]],
-    // For an id that is too old, from a later run, or invalid, the reader gets the latest price, like any new one.
+    // If the id is too old, from a later run, or invalid, the reader gets the latest price, like any new reader.
     ['101', [30]],
     ['500', [30]],
     ['-1', [30]],

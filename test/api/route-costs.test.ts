@@ -1,7 +1,7 @@
 /**
- * The charge for a request is in proportion to its cost. For each kind of request, the test measures the CPU time of
- * the exchange's process per charged unit, so that work on other threads counts, too. It compares only ratios to the
- * median, because machines differ in speed.
+ * Tests that the charge for a request is in proportion to its cost. For each kind of request, the test measures the CPU
+ * time of the exchange's process per charged unit, so that work on other threads counts, too. It compares only ratios
+ * to the median, because machines differ in speed.
  */
 
 import assert from 'node:assert/strict'
@@ -24,14 +24,19 @@ const LEVELS = 1_000
 const EVENTS = 1_500
 /** Number of requests in the first measurement, and in the warm-up before it. */
 const FIRST_REQUESTS = 10
-/** If a first measurement exceeds this ratio, or with `TEST_WHOLE=1`, the request is measured again. */
+/**
+ * If a first measurement exceeds the median by more than this factor, the request is measured again. With
+ * `TEST_WHOLE=1`, every request is measured again.
+ */
 const RATIO_LOOKED_AT_AGAIN = 4
 const ROUNDS = 3
-/** A round ends after this much processor time, or after the maximum number of requests. */
+/**
+ * CPU time that a round should take. The number of requests in a round follows from this time, up to `REQUESTS_MAX`.
+ */
 const ROUND_NS = 15_000_000
 const REQUESTS_MAX = 100
 
-/** Routes that are not measured: their answers do not end, or they need price feeds or chains. */
+/** Routes that are not measured, because their answers do not end. */
 const WITHOUT_CASE: ReadonlySet<string> = new Set([
   '/api/v1/stream',
   '/api/v1/quick-markets/{asset}/price-stream',
@@ -69,7 +74,7 @@ const repeat = <T>(count: number, make: (at: number) => T): T[] =>
   Array.from({ length: count }, (_, at) => make(at))
 const keys = (count: number) => `{${repeat(count, (at) => `"k${at}":1`).join(',')}}`
 
-/** Returns a path for every GET of the document, with values of this exchange. */
+/** Returns one case for each GET path of the OpenAPI document. `values` has the path parameters. */
 function readCases(paths: readonly string[], values: Readonly<Record<string, string>>): Case[] {
   const queries: Record<string, string> = {
     '/api/v1/orders': `?trader=${values.address}`,
@@ -91,7 +96,9 @@ function readCases(paths: readonly string[], values: Readonly<Record<string, str
     })
 }
 
-/** Returns requests that are refused, because refusing them has to be charged in proportion to its cost, too. */
+/**
+ * Returns requests that the exchange refuses. The charge for a refused request must be in proportion to its cost, too.
+ */
 function refusedCases(marketId: MarketId): Case[] {
   const list = (item: string, count: number) =>
     `{"orders":[${repeat(count, () => item).join(',')}]}`

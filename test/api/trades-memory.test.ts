@@ -17,7 +17,7 @@ const market = marketNumbered(0x61)
 const trader = `0x${'1'.repeat(40)}` as Address
 const head = { marketId: market.id, atMs: 1_000 }
 const opened = { ...head, type: 'MarketOpened', seq: 1, market } as MarketEvent
-/** One large sell order that all buys in this test match. */
+/** One large sell order. All buys in this test match it. */
 const rested = {
   ...head,
   type: 'OrderRested',
@@ -89,9 +89,7 @@ function fixture() {
       >
       board.load({ market, seq, closed: undefined, updatedAtMs: 0, ...sides })
     },
-    /**
-     * Lists trades: returns each with the `seq` of its last change and its status, and the number of database reads.
-     */
+    /** Lists trades. Returns the `seq` and status of each trade, and the number of database reads. */
     async list(query: { limit?: number; before?: string } = {}) {
       asked = 0
       const answer = await handle({ path: { marketId: market.id }, query } as never)
@@ -139,7 +137,8 @@ test('a front does not cache trades from a database that lags behind the trade e
   const { board, load, store, list } = fixture()
   load(9)
   board.follow([matchedAt(10), confirmedAt(11, 7)])
-  // The database is at seq 10 and lacks the confirmation of 11, so it is read again.
+  // The database is at seq 10, so the confirmation at seq 11 is missing. The front does not cache the trades that it
+  // reads.
   store(storedAt(7), storedAt(10))
   assert.equal((await list()).asked, 1)
   board.follow([matchedAt(12)])

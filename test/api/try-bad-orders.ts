@@ -1,4 +1,4 @@
-/** Refusals of invalid orders, on an exchange with `BAD_ORDER_MARKETS`. */
+/** Tests that invalid orders are refused, on an exchange with `BAD_ORDER_MARKETS`. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -30,7 +30,7 @@ type Case = Expected & {
 
 const good = await signedOrder(MARKET)
 
-/** Returns the submission as JSON, in which one value is replaced by this text. */
+/** Returns the submission as JSON, with the value at `path` replaced by `text`. */
 function written(path: string, text: string, submission: OrderSubmission = good): string {
   const [first = '', second] = path.split('.')
   const value =
@@ -157,8 +157,8 @@ const cases: Record<string, () => Case | Promise<Case>> = {
     ...signature,
     body: post({ ...good, signature: last(good.signature, 'zz') }),
   }),
-  // The low byte of this character, U+0130, is the digit 0, so Node's hex decoder accepts it; in lower case it becomes
-  // two characters.
+  // The low byte of this character, U+0130, is the digit 0, so Node's hex decoder accepts the character. In lower case
+  // it becomes two characters.
   'a signature with a character whose low byte is a digit': () => ({
     ...signature,
     body: post({ ...good, signature: good.signature.replace(/(?<=0x.*)0/, '\u0130') }),

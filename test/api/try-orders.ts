@@ -1,4 +1,4 @@
-/** Orders over HTTP, on an exchange with `ORDER_MARKETS` and `ORDER_CHAINS`. */
+/** Tests orders over HTTP, on an exchange with `ORDER_MARKETS` and `ORDER_CHAINS`. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -24,7 +24,7 @@ const bob = traderNumbered(22)
 const OTHER_CHAIN = { chainId: 137, verifyingContract: `0x${'c7'.repeat(20)}` as Address }
 const elsewhere = marketNumbered(0xb1, { chainId: OTHER_CHAIN.chainId })
 const quick = marketNumbered(0xb2, { quick: true })
-/** Each subtest has its own market, so that it sees no orders of another. */
+/** Each subtest has its own market, so that it sees no orders of other subtests. */
 const markets = Array.from({ length: 16 }, (_, at) => marketNumbered(0x10 + at))
 const expired = marketNumbered(0xb3, { expiration: Math.floor(Date.now() / 1_000) - 5 })
 export const ORDER_MARKETS: readonly SeededMarket[] = [elsewhere, quick, expired, ...markets].map(
@@ -63,7 +63,7 @@ export const ORDER_CHAINS = JSON.stringify([
   chainSettings(OTHER_CHAIN.chainId, 'main', OTHER_CHAIN.verifyingContract),
 ])
 
-/** Runs the tests; returns a check that must succeed after a restart and after a kill. */
+/** Runs the tests. Returns a check that must also succeed after the exchange was restarted, and after it was killed. */
 export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() => Promise<void>> {
   const client = createClient({ url: exchange.url, chainId: DEVNET.chainId })
   const { orders } = client
@@ -217,8 +217,8 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
         const short = await signedOrder(market, { ...buy, expiration }, by(ann))
         return { expiration, short, first: await orders.submit(short) }
       }
-      // An order must last a minute or more. On a busy machine two seconds more may not be enough, so a second try adds
-      // 30.
+      // An order must last a minute or more. On a busy machine two more seconds may not be enough, so the second
+      // attempt adds 30 seconds.
       const { expiration, short, first } = await endingIn(62).catch(() => endingIn(90))
       // Waits until a new order with this expiration would be refused.
       await eventually(() => assert.ok(Date.now() / 1_000 > Number(expiration) - 59))
@@ -318,7 +318,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
       assert.deepEqual(((await byCode.json()) as { asks: unknown }).asks, [
         { price: 450_000, size: 5_000_000 },
       ])
-      // A market's best ask is that of YES alone.
+      // The `bestAskPrice` of a market is the best ask for YES. Asks for NO do not count.
       assert.equal((await client.markets()).find(({ id }) => id === market)?.bestAskPrice, 450_000)
     },
   )
@@ -407,7 +407,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
       }
       assert.equal(hashes.size, 1)
     }
-    // Any other nonce would be another order, for which this signature is invalid.
+    // If a nonce were parsed inexactly, the result would be another order, for which this signature is invalid.
     const [known] = await orders.list({ trader: ann.address, market })
     assert.ok(known)
   })

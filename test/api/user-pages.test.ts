@@ -1,4 +1,4 @@
-/** A user's pages are written by hand: they must equal the JSON of their parts. */
+/** Tests the fast encoders for pages of a user. Their output must equal the JSON of the general encoder. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -173,7 +173,7 @@ test('removing expired orders from the book takes a bounded number of steps per 
     assert.ok(gone.expiresAtSec(index) <= 1_001_000)
   }
   assert.equal(book.count, 200)
-  // The book also finds an order that had already expired when it was placed.
+  // `expire` also removes an order that had already expired when it was placed.
   rest(book, buy('YES').named('late').until(5))
   gone.clear()
   assert.equal(book.expire(1_001_000, 100, gone), true)

@@ -16,7 +16,7 @@ import { sampleOf } from '../support/sample.ts'
 
 type Flow = {
   readonly operations: number
-  /** Number of prices in use, and the distance between them. */
+  /** Number of prices in use. The next field is the distance between neighbouring prices. */
   readonly prices: number
   readonly tick: number
   readonly restingMax: number
@@ -25,7 +25,7 @@ type Flow = {
   readonly lifeSecMax: number
   readonly selfTrade: SelfTrade
   readonly makersMax: number
-  /** Share of new orders that are meant to cross. */
+  /** Fraction of new orders that are meant to cross. */
   readonly crossing: number
 }
 
@@ -68,7 +68,10 @@ for (const [name, flow] of Object.entries(flows)) {
   })
 }
 
-/** Both books, and a snapshot of the real one that is taken while it changes. */
+/**
+ * The tested book, the naive book, and a snapshot of the tested book. The snapshot is taken while the tested book
+ * changes.
+ */
 class Pair {
   readonly #random: Random
   readonly #flow: Flow
@@ -80,7 +83,7 @@ class Pair {
   #nowSec = 1_700_000_000
   /** Which order came to rest first. */
   readonly #arrivals = new Map<OrderHash, number>()
-  /** Orders that rest or have rested in the book, from which orders to cancel are picked. */
+  /** Orders that rest or have rested in the book. The orders to cancel are picked from them. */
   readonly #known: RestingOrder[] = []
   #snapshot: BookSnapshot | undefined
   #chunks: Buffer[] = []
@@ -113,7 +116,8 @@ class Pair {
     const { prices, tick, sizeMax, lifeSecMax } = this.#flow
     const side = random.chance(0.5) ? BUY : SELL
     const crossing = random.chance(this.#flow.crossing)
-    // Buys are in the lower half and sells in the upper one, or the other way round to cross.
+    // Buys have prices in the lower half, and sells in the upper half. For an order that is meant to cross, the halves
+    // are swapped.
     const upper = (side === SELL) !== crossing
     const step = random.int(0, (prices >> 1) - 1) + (upper ? prices >> 1 : 0)
     const size = random.int(1, random.chance(0.2) ? sizeMax : Math.ceil(sizeMax / 4)) as Shares
@@ -250,7 +254,7 @@ class Pair {
       for (const [place, order] of list.entries()) same(listed[place], order)
     }
     if (!random.chance(0.5)) return
-    // Sometimes continues with a restored book, which must behave like the original.
+    // In half of the cases, continues with a restored copy of the book, which must behave like the original.
     const chunksNow = this.#book.beginSnapshot().copySome(Number.MAX_SAFE_INTEGER)
     this.#book = Book.restore(chunksNow, options)
   }

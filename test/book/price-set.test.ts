@@ -29,7 +29,7 @@ test('the prices in a price set are listed as in a sorted set, upwards and downw
         const higher = [...prices].filter((each) => each > leaving)
         prices.delete(leaving)
         set.remove(leaving)
-        // A price that was just removed still finds its neighbours.
+        // The set finds the neighbours of a price even after the price has been removed.
         assert.equal(set.above(leaving), higher.length === 0 ? 0 : Math.min(...higher))
       }
       const sorted = [...prices].sort((a, b) => a - b)

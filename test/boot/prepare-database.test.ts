@@ -1,4 +1,4 @@
-/** Starts of an exchange while its database cannot be reached. */
+/** Tests the start of an exchange while its database cannot be reached. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'

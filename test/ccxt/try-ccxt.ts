@@ -160,7 +160,8 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     const own = ann.watchMyTrades(yes)
     const ticker = await ann.watchTicker(yes)
     checkTicker(ann, ticker)
-    // All three watches have subscribed by now, because the ticker's answer came after theirs.
+    // The three watches above have subscribed by now, because they were requested before the ticker, and the ticker has
+    // arrived.
     const bid = await ann.createOrder(yes, 'limit', 'buy', 8, 0.4, { clientOrderId: 'bid' })
     const [seen] = await orders
     checkOrder(ann, seen!)
@@ -416,7 +417,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
       await assert.rejects(bot.createOrder(no, 'limit', 'buy', 20, 0.2), PermissionDenied)
       const moved = await bot.editOrder(placed.id!, no, 'limit', 'buy', 20, 0.11)
       assert.equal((await bot.cancelOrder(moved.id!)).status, 'canceled')
-      // The account's own order is cancelled with the delegate's, and by its dead-man switch.
+      // `cancelAllOrders` and the dead-man switch of a delegate also cancel the account's own orders.
       const terms = { marketId: market.id, side: 'buy', outcome: 'NO', size: '5' } as const
       const first = await owner.orders.place({ ...terms, price: '0.10', ttlSeconds: 600 })
       await bot.createOrder(no, 'limit', 'buy', 3, 0.1)

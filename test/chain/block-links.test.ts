@@ -1,4 +1,4 @@
-/** The last common block of the index and a node. */
+/** Tests the search for the last block that the index and a node have in common. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

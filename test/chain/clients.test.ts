@@ -1,4 +1,4 @@
-/** Connections to a chain: several addresses, deadlines, the right chain, and named errors. */
+/** Tests connections to a chain: several addresses, deadlines, the check of the chain id, and named errors. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, beforeEach, test } from 'node:test'
@@ -32,7 +32,7 @@ beforeEach(() => {
 const client = (urls = [first.url, second.url], chainId = chain.id, more = {}) =>
   makeChainClient({ chainId, rpcUrls: urls, rounds: 2, pauseMs: 1, ...more })
 
-/** Makes a client with short pauses, whose retries end only with its budget. */
+/** Makes a client with short pauses. It retries until its time budget is used up. */
 const patient = (options: Partial<ChainClientOptions> = {}) => {
   const failures: string[] = []
   const { viem } = makeChainClient({

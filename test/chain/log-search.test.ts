@@ -1,6 +1,6 @@
 /**
- * Searches for transactions in logs, at nodes that return logs of few blocks at a time or return new logs
- * late.
+ * Tests the search for transactions in logs. Some of the nodes return logs of only a few blocks at a time, or return
+ * new logs late.
  */
 
 import assert from 'node:assert/strict'
@@ -63,7 +63,7 @@ function hashOf(key: string): string {
   return key.replace('0x', '0xabc')
 }
 
-/** Makes a search for the transactions of settled trades. */
+/** Returns a function that looks up the transactions of settled trades in the logs of the node. */
 function settlementAt({ client }: LogNode) {
   const contract = {
     address: CONTRACT,

@@ -1,4 +1,4 @@
-/** Answers of nodes that are compressed, too long, endless, truncated or redirected. */
+/** Tests answers of nodes: compressed, too long, endless, truncated and redirected answers. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ const BLOCK = '0x2a'
 
 type Call = { readonly id: number; readonly method: string }
 
-/** Starts a node that answers the chain id itself; the test answers everything else. */
+/** Starts a node that answers requests for the chain id. The test answers all other requests. */
 async function startNode(t: TestContext, answer: (call: Call, response: ServerResponse) => void) {
   const sockets: Socket[] = []
   const received: string[] = []

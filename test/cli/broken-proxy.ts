@@ -1,4 +1,4 @@
-/** A server in front of an exchange that breaks the API's contract as the test defines. */
+/** A server in front of an exchange. The server breaks the API's contract as the test defines. */
 
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

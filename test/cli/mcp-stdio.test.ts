@@ -1,4 +1,4 @@
-/** `sibyl mcp` over streams in place of standard input and output. */
+/** Tests `sibyl mcp` over streams that replace standard input and output. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

@@ -58,7 +58,8 @@ test('control characters in the texts of other users are escaped in terminal out
 test('every command that prints data can print JSON, and every command that calls an exchange has an option for its URL', () => {
   const without = (option: string) =>
     COMMANDS.filter(({ options }) => !(option in options)).map(({ name }) => name)
-  // The maker prints rounds instead of data, `mcp` always speaks JSON, and `keys list` reads only local files.
+  // `maker` prints rounds instead of data, and `mcp` always speaks JSON, so neither has the option `json`. `keys list`
+  // reads only local files, so it has no option `url`.
   assert.deepEqual(without('json'), ['maker', 'mcp'])
   assert.deepEqual(without('url'), ['keys list'])
 })

@@ -14,7 +14,7 @@ import { eventually } from '../support/eventually.ts'
 import type { Exchange } from '../support/exchange.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-/** Flags with which npm's scripts load modules; without them everything works the same, only slower. */
+/** Flags with which npm's scripts load modules. Without these flags everything works the same, but more slowly. */
 const LOADER = ['--import', pathToFileURL(join(ROOT, 'src/loader/hooks.js')).href]
 /** The Debian packages that the Python examples need, and the module of each. */
 const PYTHON_PACKAGES = {
@@ -62,7 +62,8 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     tried.add('first-trade.js')
     const said = await node('first-trade.js')
     assert.match(said, /bob met 1 order\n4 shares at 0\.42\nann has 0 open orders\n$/)
-    // Beside a maker the two traders still match each other, because their price lies between its quotes.
+    // The two traders still match each other while a maker quotes, because their price lies between the maker's two
+    // quotes.
     const maker = createClient({ url: exchange.url, signer: devnetKey(13) })
     const terms = { marketId: market.id, outcome: 'NO', size: '9', ttlSeconds: 3_600 } as const
     const quotes = [
@@ -198,7 +199,10 @@ async function missingOf(programs: readonly string[]): Promise<string[]> {
   return missing
 }
 
-/** Returns the first Python that has the packages; the one on the PATH may lack those of the system's Python. */
+/**
+ * Returns the first Python that has the packages. The Python on the PATH may not have the packages of the system's
+ * Python.
+ */
 async function pythonWithPackages(): Promise<string | undefined> {
   const imports = `import ${Object.values(PYTHON_PACKAGES).join(', ')}`
   for (const python of ['python3', '/usr/bin/python3']) {

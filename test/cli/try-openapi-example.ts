@@ -15,7 +15,7 @@ type Document = {
 }
 type Example = { readonly summary: string; readonly value: Json }
 
-/** The demo trader who signs the orders: the last one. */
+/** Index of the demo trader who signs the orders: the last demo trader. */
 const TRADER = 19
 
 export async function tryOpenapiExample({ url }: Exchange): Promise<void> {

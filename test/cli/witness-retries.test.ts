@@ -1,4 +1,7 @@
-/** `sibyl log witness` retries a log that it cannot read, and ends only if the log contradicts what it cosigned. */
+/**
+ * Tests that `sibyl log witness` retries a log that it cannot read. It ends only if the log contradicts a checkpoint
+ * that the witness has cosigned.
+ */
 
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** A browser's wallet as a signer: every request to it must survive conversion to JSON. */
+/** Tests a browser's wallet as a signer. Every request to the wallet must survive conversion to JSON. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** The SDK's signatures when the exchange sends false contracts, amounts or times. */
+/** Tests what the SDK signs if the exchange sends false contracts, amounts or times. */
 
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
@@ -29,7 +29,7 @@ type Lies = {
   bond?: string
   aheadSec?: number
   serviceName?: string
-  /** Replaces the description of a permit's signature that the exchange sends. */
+  /** Description of the permit's signature that the exchange sends instead of the correct one. */
   permit?: object
 }
 

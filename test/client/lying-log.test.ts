@@ -145,7 +145,7 @@ test('a proof of another entry is refused even if the entry contains the id of t
   // An order can claim to replace any order, so this entry does not prove that the replaced order was logged.
   const replacing = restedLine(OTHER_ORDER, { replaces: ORDER })
   await assert.rejects(proves(replacing, { orderHash: ORDER }), refused)
-  // In a match the taker and the makers are from earlier events, so a match proves neither order.
+  // A match refers to orders from earlier events, so it proves neither the taker's order nor a maker's.
   await assert.rejects(proves(match(...fill), { orderHash: ORDER }), refused)
   await assert.rejects(proves(match(...fill), { orderHash: OTHER_ORDER }), refused)
 

@@ -1,4 +1,4 @@
-/** Reads of the SDK: lists are read to their last page, and each read makes the right request. */
+/** Tests the SDK's reads. Each list is read to its last page, and each read makes the right request. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
 /**
- * Tests when the SDK retries a request, and after which pause. There are no sockets, because the HTTP library uses the
- * same mocked timers.
+ * Tests when the SDK retries a request, and after which pause. The tests use no sockets, because the mocked timers
+ * would also affect the HTTP library.
  */
 
 import assert from 'node:assert/strict'

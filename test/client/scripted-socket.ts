@@ -1,6 +1,6 @@
 /**
- * A WebSocket without a network: the test sends the exchange's messages and receives those of the SDK. Like a real one,
- * it throws if something is sent before it is open.
+ * A WebSocket without a network: the test sends the exchange's messages and receives those of the SDK. Like a real
+ * WebSocket, it throws if the SDK sends something before it is open.
  */
 
 import assert from 'node:assert/strict'

@@ -1,6 +1,6 @@
 /**
- * The SDK's stream when the exchange refuses a request, or a connection breaks. The exchange is a script, and the test
- * controls the time.
+ * Tests the SDK's stream when the exchange refuses a request, or a connection breaks. The exchange is a script, and the
+ * test controls the time.
  */
 
 import assert from 'node:assert/strict'
@@ -11,7 +11,10 @@ import { bookFrame, type ScriptedSocket, type Sent, scriptedSockets } from './sc
 
 const M = `0x${'1'.repeat(64)}`
 
-/** Longer than any pause before a retry, and shorter than any timeout of the SDK. */
+/**
+ * Time that passes in each call of `pass`. It is longer than any pause before a retry, and shorter than any timeout of
+ * the SDK.
+ */
 const PAUSE_MS = 1_000
 
 function openStream(
@@ -128,7 +131,10 @@ test('if the exchange no longer knows a subscription, the client subscribes agai
   assert.equal(book.seq, 4)
 })
 
-/** Makes an exchange that answers the requests of a session, unless `refusal` returns a code; tokens are numbered. */
+/**
+ * Makes an exchange that answers the requests of a session. If `refusal` returns a code, the exchange refuses the
+ * request with this code. Tokens are numbered.
+ */
 function sessionExchange(refusal: (socket: ScriptedSocket, sent: Sent) => string | undefined) {
   let tokens = 0
   return {

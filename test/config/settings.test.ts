@@ -242,8 +242,8 @@ test('error messages describe the required form of a setting in words, never as 
   const walk = (schema: object): void => {
     for (const [name, value] of Object.entries(schema)) {
       if (name === 'pattern') patterns.add(String(value))
-      // The schema of a record has another pattern, for keys. It is not collected, because every key matches
-      // it.
+      // The schema of a record also has a pattern for the keys of the record. That pattern is not collected, because
+      // every key matches it.
       else if (typeof value === 'object' && value !== null) walk(value)
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Mints and merges: two buyers of opposite outcomes whose dollars are split into both tokens, and two sellers of
- * opposite outcomes whose tokens are merged into dollars.
+ * Tests mints and merges. In a mint, two buyers of opposite outcomes pay dollars, which are split into both tokens. In
+ * a merge, two sellers of opposite outcomes give tokens, which are merged into dollars.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -52,7 +52,7 @@ beforeEach(async () => {
 
 type Terms = Partial<SignedOrder['order']>
 
-/** Signs an order of 10 shares; the price is a limit that crosses. */
+/** Signs an order of 10 shares. At the default price of 0.50, two such orders for opposite outcomes cross. */
 function signed(trader: PrivateKeyAccount, side: number, outcome: number, terms: Terms = {}) {
   const sign = side === BUY ? world.buy : world.sell
   return sign(trader, market.id, { price: 500_000n, size: 10n * UNIT, outcome, ...terms })

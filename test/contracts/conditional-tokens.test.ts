@@ -45,7 +45,7 @@ beforeEach(async () => {
 type Account = World['ann']
 type Result = { reverted: string } | { events: { eventName: string; args: unknown }[] }
 
-/** Numbers from a seed (mulberry32), so that a failing run can be run again. */
+/** Returns a generator of pseudorandom numbers (mulberry32). With the same seed, a failing run can be repeated. */
 function seeded(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -85,7 +85,7 @@ async function twins() {
     mine,
     theirs,
     free,
-    /** Sends the call to both and asserts the same result, which it returns. */
+    /** Sends the call to both contracts and asserts that their results are equal. Returns the result. */
     async both(from: Account, name: string, args: unknown[]): Promise<Result> {
       const there = await run(from, theirs, name, args)
       const here = await run(from, mine, name, args)
@@ -153,7 +153,7 @@ describe('our conditional tokens behave like the original contract', () => {
       ])
       parents.push(collection as Hex)
       await same('getPositionId', [oracle, collection])
-      // About half of all hashes are valid parents; for the others both contracts must revert.
+      // About half of all hashes are valid parents. For the other hashes both contracts must revert.
       await same('getCollectionId', [hash, condition, 1n])
     }
     await same('getCollectionId', [`0x${'ff'.repeat(32)}`, ZERO_BYTES32, 1n])
@@ -237,7 +237,7 @@ describe('our conditional tokens behave like the original contract', () => {
     await expectOk(ann, 'mergePositions', top([1n, 6n], 300n))
     await expectRevert('SafeMath: subtraction overflow', ann, 'mergePositions', top([1n, 6n], 701n))
 
-    // One outcome of the three is split again on the other condition (a nested position).
+    // One of the three outcomes is split again on the other condition (a nested position).
     const parent = (await same('getCollectionId', [ZERO_BYTES32, condition, 1n])) as Hex
     const nested = (partition: bigint[], amount: bigint) => [usdc, parent, other, partition, amount]
     assert.deepEqual(await expectOk(ann, 'splitPosition', nested([1n, 2n], 200n)), [
@@ -605,7 +605,7 @@ describe('an owner of outcome tokens can redeem by a signature', () => {
         callData: encode(await world.signRedemption(ann, condition, { nonce: BigInt(index) })),
       })),
     )
-    // A failing call that is allowed to fail is reported and does not affect the others.
+    // A failing call with `allowFailure` is reported, and does not affect the other calls.
     const failing = { ...calls[0]!, allowFailure: true }
     await chain.send(relayer, multicall, 'aggregate3', [[...calls, failing]])
     assert.equal(await balance(ann.address), before + 300n * UNIT)

@@ -1,6 +1,7 @@
 /**
- * Accounts that are contracts: a Safe, a test contract that is honest or hostile, and an account with a key and code
- * (EIP-7702). In every case only the account's own fill fails, and the gas that it can burn is limited.
+ * Tests accounts that are contracts: a Safe, a test contract that is honest or hostile, and an account with a key and
+ * code (EIP-7702). In every case at most the account's own fill fails, and the gas that the account can burn is
+ * limited.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'

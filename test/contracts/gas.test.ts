@@ -15,8 +15,8 @@ test('each fill in a batch of 50 costs at most 60% of a single fill’s gas, or 
   const rows = []
   for (const flow of await gasFlows(world)) rows.push(await measure(world, flow))
   for (const { flow, gasPerFill, ratio } of rows) {
-    // Fills of strangers share only the fixed cost of the transaction: most of their gas is for their own storage. The
-    // same holds for mints.
+    // Fills between unrelated traders share only the fixed cost of the transaction, because most of their gas is for
+    // each trader's own storage. The same holds for mints.
     const isOwn = flow.includes('strangers') || flow.includes('mints')
     assert.ok(ratio <= (isOwn ? 0.8 : 0.6), `${flow}: ${ratio.toFixed(3)}`)
     const line = readme.split('\n').find((text) => text.startsWith(`| ${flow} |`))

@@ -1,6 +1,6 @@
 /**
- * Traders with hostile code in their accounts (EIP-7702) and a hostile stablecoin: in every case only their own fill
- * fails, and the gas that they can burn is limited.
+ * Tests traders with hostile code in their accounts (EIP-7702), and a hostile stablecoin. In every case only the
+ * hostile trader's own fill fails, and the gas that the trader can burn is limited.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -28,7 +28,7 @@ import {
 
 const STAKE = 1_000n * UNIT
 const PRICE = 500_000n
-/** Maximum gas of a fill in any case. */
+/** Maximum gas of a hostile trader's fill, whatever the trader's code does. */
 const GAS_PER_BAD_FILL_MAX = 350_000n
 
 const MODES = {

@@ -154,7 +154,8 @@ describe('the markets of the factory are created and resolved by the rules of th
       abi: marketAbi,
     }
     await assertReverts(chain.send(ann, implementation, 'initialize', [terms]), 'NotFactory')
-    // The factory itself cannot initialise a market twice, nor resolve by price a market that is not quick.
+    // The factory itself cannot initialise a market twice. It also cannot resolve by price a market that is not a quick
+    // market.
     await chain.request('hardhat_impersonateAccount', [factory.address])
     await chain.request('hardhat_setBalance', [factory.address, '0xde0b6b3a7640000'])
     const asFactory = { address: factory.address, type: 'json-rpc' } as const
@@ -285,7 +286,10 @@ describe('a quick market opens and resolves by the prices that its operator repo
       source,
     ])
 
-  /** Resolves a market through the factory. It passes the market's own errors on, so those are decoded, too. */
+  /**
+   * Resolves a market through the factory. The factory passes on the market's own errors, so these errors are decoded,
+   * too.
+   */
   const resolve = (market: Market, start: bigint, end: bigint, source = 'pyth') => {
     const errors = marketAbi.filter(({ type }) => type === 'error')
     const abi = [...world.factory.abi, ...errors] as unknown as World['factory']['abi']
@@ -460,7 +464,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
         args: { marketId: market.id, market: market.address, evidence },
       },
     ])
-    // Opening to the oracle cannot be undone, and the operator can no longer resolve the market.
+    // A market that was opened to the oracle stays open to it, and the operator can no longer resolve the market.
     await assertReverts(contest(market, evidence), 'OpenToOracle')
     await assertReverts(resolve(market, STRIKE, STRIKE), 'OpenToOracle')
     await fund(ann, { collateral: SETTINGS.bond })

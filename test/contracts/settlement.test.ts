@@ -402,7 +402,8 @@ describe('the settlement contract rejects an invalid fill without affecting othe
       const [first, second] = await settle([...bad, ...good] as SignedOrder[], fills)
       assert.ok(first && !first.settled)
       assert.deepEqual([first.fault, first.reason], [fault, reason])
-      // The other fill of the batch settles, unless it needs the same trader's missing funds.
+      // The other fill of the batch has the same traders. It settles, unless `prepare` has removed the funds or
+      // permissions that it needs.
       assert.equal(second?.settled, prepare === undefined)
       if (prepare !== undefined) {
         assert.equal(await balance(ann.address), annBefore)

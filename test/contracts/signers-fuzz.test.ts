@@ -1,7 +1,7 @@
 /**
- * Random orders of key accounts and a contract account, signed by themselves, by delegates or by strangers, between
- * random appointments, revocations and jumps of time. A fill settles exactly if a simple model of the signers accepts
- * it.
+ * Tests random orders of key accounts and of a contract account. The orders are signed by the trader, a delegate or a
+ * stranger. In between, delegates are appointed and revoked, and time jumps. A fill settles exactly if a simple model
+ * of the signers accepts it.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -27,8 +27,8 @@ const STEPS = Number(process.env.SIBYL_TEST_SIGNER_STEPS ?? sampleOf(120, 3))
 const STAKE = 10_000n * UNIT
 const PRICE = 500_000n
 /**
- * The contract's modes for signatures: each with a function that returns whether the contract accepts a signature,
- * given whether the account's key made it.
+ * Signature modes of the contract account. The function of each mode returns whether the contract accepts a signature.
+ * Its parameter is true if the account's key made the signature.
  */
 const MODES = [
   [0, (isKey: boolean) => isKey],

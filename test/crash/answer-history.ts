@@ -1,7 +1,8 @@
 /**
- * Checks that no definite answer about an order was wrong (linearizability, by the search of Wing and Gong): its
- * placements, cancels and reads, through any front, must have a sequence that fits their times and a single exchange.
- * Orders are independent of each other, so each has its own short history.
+ * Checks that no definite answer about an order was wrong (linearizability, by the search of Wing and Gong). An order
+ * has placements, cancels and reads, through any front. They must fit into one sequence that matches their times and
+ * that a single exchange could have produced. Orders are independent of each other, so each order has its own short
+ * history.
  */
 
 export type Answered = {
@@ -33,7 +34,7 @@ function after(state: State, { kind, outcome }: Answered): State | undefined {
   return outcome === 'unknown' ? state : undefined
 }
 
-/** Returns whether all answers about one order can be right. */
+/** Returns whether all answers about one order can be right together. */
 export function isRight(answers: readonly Answered[]): boolean {
   const tried = new Set<string>()
   const search = (left: readonly Answered[], state: State): boolean => {

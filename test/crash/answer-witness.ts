@@ -27,7 +27,7 @@ const REFUSED = new Set(['OVERLOADED', 'SHUTTING_DOWN', 'UNAVAILABLE', 'EXCHANGE
 const UNKNOWN = new Set(['OUTCOME_UNKNOWN', 'NETWORK', 'TIMEOUT', 'UNEXPECTED_ANSWER'])
 
 export type Witness = {
-  /** Ends after the requests in flight; rejects with the first wrong answer. */
+  /** Ends when the requests in flight are answered. Rejects with the first wrong answer. */
   end(): Promise<void>
 }
 
@@ -45,8 +45,8 @@ export function startWitness(
 
   async function lane(marketId: MarketId): Promise<void> {
     const trader = traderNumbered(randomInt(1_000_000, 2 ** 47))
-    // Writes go through one front, and most reads through the other, because an owner that was replaced detects it at
-    // its next write, but not at a read.
+    // Writes go through one front, and most reads through the other. An owner that was replaced detects this at its
+    // next write, but not at a read, so its reads may be wrong.
     const first = randomInt(fronts.length)
     const other = (first + 1) % fronts.length
     while (!isOver) {

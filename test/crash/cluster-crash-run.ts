@@ -1,6 +1,6 @@
 /**
  * `npm run crash -- cluster --kills 100 --seed 7 [--galera]`: measures a cluster while its nodes, its servers and the
- * links between them die. `npm run crash -- rolling`: every node is stopped and started, one by one.
+ * links between them fail. `npm run crash -- rolling`: stops and starts every node, one after the other.
  */
 
 import { parseArgs } from 'node:util'
@@ -30,7 +30,7 @@ if (missing !== undefined) {
   process.stderr.write(`it cannot run here: ${missing}\n`)
   process.exit(2)
 }
-// All processes of the run end with it, also if it is interrupted.
+// If the run is interrupted, all of its processes end, too.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 const seed = Number(values.seed ?? Date.now() % 1_000_000)
 process.stdout.write(`seed ${seed}, ${values.galera ? 'a Galera of three' : 'one MariaDB'}\n`)

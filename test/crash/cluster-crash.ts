@@ -39,13 +39,13 @@ export type ClusterReport = CrashReport & {
   /** For each market that the failed node did not serve: the longest time without an accepted order after the fault. */
   readonly othersMs: Map<Event, number[]>
   /**
-   * The longest time without an accepted order in each market before the fault, which only the pace of the
-   * load causes.
+   * For each market: the longest time without an accepted order before the fault. This time depends only on the pace of
+   * the load.
    */
   readonly calmMs: number[]
   readonly errors: Errors
   readonly stream: StreamMet
-  /** Answers to clients about their own orders; none of them was wrong. */
+  /** Counts of the answers to clients about their own orders. A run with a wrong answer fails. */
   readonly witness: WitnessReport
   settled: { confirmed: number; failed: number; twice: number }
 }
@@ -66,7 +66,7 @@ type CrashOptions = {
   readonly onRound?: (round: number, what: string, report: ClusterReport) => void
 }
 
-/** The fault, its target, and how it is repaired. */
+/** A fault: its target, how it is caused, and how it is repaired. */
 type Blow = {
   readonly what: string
   /** The node whose market threads are affected; undefined if all markets are. */
@@ -75,15 +75,21 @@ type Blow = {
   readonly mend: () => Promise<void>
 }
 
-/** Allowed effects of a planned restart: a retried outcome, and a reopened connection. */
+/**
+ * Errors that a planned restart may cause: an unknown outcome, after which the order is sent again, and a lost
+ * connection.
+ */
 const HARMLESS = / (OUTCOME_UNKNOWN|NETWORK)$/
 
-/** Longer than the silence after which a node counts as dead. */
+/** Duration of a pause. It is longer than the silence after which a node counts as dead. */
 const PAUSE_MS = 3_000
 const SERVER_AWAY_MS = 1_500
 /** Duration of a network split: long enough for both sides to take over markets. */
 const SPLIT_MS = 10_000
-/** Duration of the load before a fault, and minimum after it: equal, so that the longest pauses can be compared. */
+/**
+ * Duration of the load before a fault, and its minimum duration after the fault. They are equal, so that the longest
+ * pauses before and after the fault can be compared.
+ */
 const CALM_MS = 3_000
 
 export async function crashCluster(options: CrashOptions): Promise<ClusterReport> {
@@ -223,7 +229,10 @@ function blowOf(event: Event, scene: Scene, random: Random): Blow {
   return { what: name, node: name, hit: () => node.kill(), mend: () => node.start() }
 }
 
-/** Runs one round: load, the fault, load until all markets accept orders again, the repair, and a check of answers. */
+/**
+ * Runs one round: load before the fault, the fault and its repair, load until all markets accept orders again, and a
+ * check of answers.
+ */
 async function roundOf(
   event: Event,
   blow: Blow,
@@ -255,8 +264,8 @@ async function roundOf(
   const done = blow.hit().then(blow.mend)
   done.catch(() => undefined)
   if (event === 'nats-split') {
-    // A replaced owner detects the replacement at its next append, and its other answers can be wrong only
-    // until then. So the load sends no orders meanwhile.
+    // A replaced owner detects the replacement at its next append. Its other answers can be wrong only until then. So
+    // the load sends no orders during the split.
     load.rest(true)
     await done
     load.rest(false)

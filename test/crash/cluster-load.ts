@@ -36,7 +36,7 @@ export type Load = {
   readonly lives: readonly Life[]
   /** Pauses or resumes sending. */
   rest(isResting: boolean): void
-  /** Ends the load after its requests in flight. */
+  /** Ends the load when its requests in flight are answered. */
   end(): Promise<void>
 }
 
@@ -63,7 +63,7 @@ export type StreamMet = {
 
 export type Doors = {
   readonly all: readonly Door[]
-  /** Checks that the books from the stream equal the fronts' answers when nothing changes any more. */
+  /** Waits until the books from the stream equal the books that the fronts return. */
   compare(): Promise<void>
   close(): void
 }

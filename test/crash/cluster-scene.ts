@@ -48,7 +48,7 @@ export type Scene = {
   readonly databaseUrl: string
   /** Returns the connections of a node to the servers of this kind, which a test can cut. */
   wires(node: string, kind: 'nats' | 'database'): Wires
-  /** Returns the slot of the market thread that serves a market. */
+  /** Returns the name of the node that serves a slot; undefined if none does. */
   ownerOf(slot: string): string | undefined
   /** Which market thread serves a market. */
   slotOf(marketId: MarketId): string

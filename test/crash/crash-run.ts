@@ -1,10 +1,10 @@
 /**
- * Kills the exchange with SIGKILL again and again under a seeded flow of orders, and counts the effects.
- * After each restart every answered command must be present and none duplicated. The open orders of the
- * markets must equal those of the log, and the database must agree with the markets. If nothing was in flight
- * at the kill, the whole state of the markets, every queue of every book, must be unchanged. Every few kills
- * it starts with a new data folder. In every second folder snapshots and truncation run all the time. There
- * the log is not complete, so the database is compared only with the answers and the markets.
+ * Kills the exchange with SIGKILL again and again under a seeded flow of orders, and counts lost and duplicated
+ * commands. After each restart every answered command must be present and none duplicated. The open orders of the
+ * markets must equal those of the log, and the database must agree with the markets. If nothing was in flight at the
+ * kill, the whole state of the markets must be unchanged, including every queue of every book. Every few kills, the run
+ * starts with a new data folder. In every second folder snapshots and truncation run all the time. The log of such a
+ * folder is not complete, so the database is compared only with the answers and the markets.
  */
 
 import assert from 'node:assert/strict'
@@ -35,7 +35,7 @@ export type CrashFigures = {
   answered: number
   lost: number
   duplicated: number
-  /** Number of kills before the exchange was ready again. */
+  /** Number of kills during a start, before the exchange was ready. */
   killedWhileStarting: number
   /** Number of restarts after which the state was compared with the state before the kill, and was the same. */
   sameStates: number

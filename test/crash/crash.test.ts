@@ -4,8 +4,8 @@ import { WHOLE } from '../support/sample.ts'
 import { crashRun, type KillKind } from './crash-run.ts'
 
 /**
- * Makes one kill of each kind in one folder, which is truncated or not at random. With `npm run test:whole`,
- * makes them in a folder of each type. `npm run crash` draws kinds and instants.
+ * Makes one kill of each kind in one folder. Whether its log is truncated is random. With `npm run test:whole`, makes
+ * the kills in one folder with truncation and one without. `npm run crash` draws kinds and instants at random.
  */
 const KINDS: readonly KillKind[] = ['loaded', 'settled', 'starting']
 const FOLDERS = WHOLE ? 2 : 1

@@ -1,6 +1,6 @@
 /**
- * The process that is killed: the real market and store threads under the real supervisor. The parent controls it over
- * the process's own channel: each message is a request, and each answer is sent at once.
+ * The exchange process that a crash test kills: the real market and store threads under the real supervisor. The parent
+ * controls it over the IPC channel of the process. Each message is a request, and each answer is sent at once.
  */
 
 import type { Market } from '#domain/market.ts'
@@ -32,8 +32,8 @@ async function state(): Promise<{ views: MarketView[]; open: OpenOrder[] }> {
     const answer = await exchange.askThread(thread, 'Markets', {})
     views.push(...(answer as { views: MarketView[] }).views)
   }
-  // The order of the markets depends on which was loaded first, so it is not compared. The order of orders within a
-  // market is.
+  // The order of the markets depends on which market was loaded first, so the lists are sorted by market. The order of
+  // the orders within a market is compared.
   const open = await openOrders(exchange)
   open.sort((a, b) => (a.marketId < b.marketId ? -1 : Number(a.marketId > b.marketId)))
   views.sort((a, b) => (a.market.id < b.market.id ? -1 : 1))

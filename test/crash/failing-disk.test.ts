@@ -21,7 +21,7 @@ test('an exchange whose disk fails to sync loses no answered request', async (t)
   const library = preloadOf('fail-syncs.c', scratch)
   if (library === undefined) return t.skip('no C compiler')
   const order = join(scratch, 'next')
-  /** Makes the next sync of a file fail whose name ends with this text. */
+  /** Lets the next sync fail for a file whose name ends with `end`. */
   const failNext = (end: string): void => {
     writeFileSync(`${order}.new`, end)
     renameSync(`${order}.new`, order)

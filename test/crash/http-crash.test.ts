@@ -4,7 +4,7 @@ import { crashOverHttp } from './http-crash.ts'
 
 const seed = Number(process.env.TEST_SEED ?? 20_260_401)
 
-/** The second run finds the data of the first; `npm run crash -- http` runs any number. */
+/** Number of kills. The second run finds the data of the first. `npm run crash -- http` makes any number of kills. */
 const KILLS = 2
 
 test('an exchange that is killed under load keeps every answered order', async (t) => {

@@ -120,7 +120,7 @@ async function answering(sockets: readonly Socket[]): Promise<Socket[]> {
     socket.once('data', () => answered.add(socket))
     socket.write('GET /healthz HTTP/1.1\r\nhost: exchange\r\n\r\n')
   }
-  // Connections of the hanging front do not answer; an answer shows that the other front goes on.
+  // Connections of the hanging front get no answer. An answer shows that the other front still works.
   await eventually(() => assert(answered.size > 0))
   return [...answered]
 }

@@ -1,7 +1,7 @@
 /**
- * A node with one role: it sends transactions of one key while it has the lease, with the real lane, journal and write
- * queue. Run as `lease-sender.ts databaseUrl rpcUrl folder`. It prints one line per step: `stands by`, `holds`, `sent
- * <nonce> <hash>`.
+ * A node with one role. While it has the lease, it sends transactions of one key, with the real transaction queue,
+ * journal and write queue. Run as `lease-sender.ts databaseUrl rpcUrl folder`. It prints one line per step: `stands
+ * by`, `holds`, `sent <nonce> <hash>`.
  */
 
 import { setTimeout as pause } from 'node:timers/promises'

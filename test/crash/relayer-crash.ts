@@ -77,7 +77,7 @@ export async function closeFragile({ relayed, proxy }: FragileRelayed): Promise<
   await relayed.chain.close()
 }
 
-/** Returns the number of transactions that the relayer's keys have in the chain. */
+/** Returns the number of transactions that the relayer's keys have sent on the chain. */
 export async function sentByAll({ relayed }: FragileRelayed): Promise<number> {
   let sent = 0
   for (const sender of SENDERS) {
@@ -164,7 +164,7 @@ export async function crashRelayer(
   return { kills: points.length, reached, transactions, operations: points.length }
 }
 
-/** Returns this many kills in random order; none is repeated before each has occurred once. */
+/** Returns this many kill points in random order. A kill point is repeated only after every kill point has occurred. */
 export function randomPoints(kills: number, seed: number): KillPoint[] {
   return dealt(randomFrom(seed), KILL_POINTS, kills)
 }
@@ -193,8 +193,8 @@ async function killedAt(
 }
 
 /**
- * Sends a request again, like a client that retries on errors, until it is held at its kill point. Requests in a batch
- * with a held one are held, too, so the chain seems not to answer.
+ * Sends a request again, like a client that retries on errors, until it is held at its kill point. It can fail before
+ * that: requests in a batch with a held request get no answer, as if the chain were unreachable.
  */
 async function submitUntilHeld(
   relayed: Relayed,
@@ -203,7 +203,7 @@ async function submitUntilHeld(
   while (!one.isHere && !(await submitUnheard(relayed, one)));
 }
 
-/** Sends a request whose answer should not arrive; returns whether it did. */
+/** Sends a request whose answer should not arrive; returns whether an answer arrived. */
 async function submitUnheard(
   { again }: Relayed,
   { owner, request }: { owner: Person; request: RelayRequest },

@@ -66,7 +66,10 @@ export function killsByStage(seed: number): KillPoint[] {
   return kills
 }
 
-/** Returns this many kill points; undefined means a kill at any time. None is repeated before each has occurred. */
+/**
+ * Returns this many kill points, where undefined means a kill at any time. A kill point is repeated only after every
+ * kill point has occurred.
+ */
 export function randomKills(kills: number, seed: number): (KillPoint | undefined)[] {
   return dealt(randomFrom(seed), [...KILL_POINTS, undefined, undefined], kills)
 }
@@ -305,7 +308,7 @@ async function settleAll(scene: Scene): Promise<TradeRecord[]> {
   const pending = async () =>
     (await pendingTradesWithOrders(database, { chainId: CHAIN_ID, limit: 1 })).trades.length
   try {
-    // Nothing may become pending again, so the count has to be zero ten times in a row.
+    // The count can be zero for a moment, so it has to be zero ten times in a row.
     for (let quiet = 0; quiet < 10; quiet = (await pending()) === 0 ? quiet + 1 : 0) {
       await pause(100)
     }

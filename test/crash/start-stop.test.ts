@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { stopAtRandomInstants } from './start-stop.ts'
 
-/** `npm run crash -- start` makes any number of stops. */
+/** Number of stops. `npm run crash -- start` makes any number. */
 const TIMES = 2
 
 test('an exchange that is stopped at any moment of its start stops cleanly, and the next start finds all data', async (t) => {

@@ -32,7 +32,7 @@ export type StopReport = {
 export async function stopAtRandomInstants(options: {
   readonly times: number
   readonly seed: number
-  /** Range of time after the start from which the instant of the stop is chosen. */
+  /** Maximum time in milliseconds from the start to the stop. Each stop comes at a random instant within this time. */
   readonly withinMs: number
   readonly onRound?: (report: StopReport, last: string) => void
 }): Promise<StopReport> {

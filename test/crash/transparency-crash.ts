@@ -38,7 +38,7 @@ type WitnessedReport = {
 /** Orders under way at once. */
 const LANES = 8
 const ORDERS_MAX = 200
-/** The exchange publishes every 100 ms: more requests would only take its CPU time. */
+/** The exchange publishes every 100 ms, so a shorter pause would only take its CPU time. */
 const WITNESS_PAUSE_MS = 20
 const COLLECT_PAUSE_MS = 2
 /** Maximum numbers of accepted orders and of cosigned checkpoints before the kill. */
@@ -100,12 +100,12 @@ export async function crashUnderWitness(options: {
   }
 }
 
-/** Roles of the two nodes: one has all but the front, and the other takes them over. */
+/** Roles of each of the two nodes: all roles except `front`. One node serves them, and the other takes them over. */
 const NODE_ROLES = 'market,store,chain,prices'
 
 /**
- * Kills the node that publishes the log while another one runs that takes over. A front that is never killed serves
- * orders and checkpoints, so that the witness sees the log through every takeover.
+ * Kills the node that publishes the log. A second node is already running and takes over. A front that is never killed
+ * serves orders and checkpoints, so that the witness sees the log through every takeover.
  */
 export async function crashTakeovers(options: {
   readonly kills: number
@@ -252,7 +252,7 @@ async function tradeUntilKilled(
   }: {
     readonly isDue: (accepted: number) => boolean
     readonly atCheckpoint: boolean
-    /** The witness continues until this promise has resolved. */
+    /** Called after the kill. The witness continues until the returned promise resolves. */
     readonly afterKill?: () => Promise<void>
   },
 ): Promise<Life[]> {
@@ -300,7 +300,7 @@ async function tradeUntilKilled(
     }
   }
 
-  /** Reads checkpoints soon after they are signed, whether or not their tiles are there yet. */
+  /** Reads checkpoints soon after they are signed, even before their tiles are available. */
   async function collect(): Promise<void> {
     const known = new Map<string, NamedLog>()
     for (; !isOver; await pause(killed === undefined ? COLLECT_PAUSE_MS : WITNESS_PAUSE_MS)) {
@@ -331,8 +331,8 @@ function isContradiction(error: unknown): boolean {
 }
 
 /**
- * Returns whether a file of the log may be missing for now: there is no log before the first checkpoint, and a tile may
- * appear a moment after its checkpoint.
+ * Returns whether an error only means that a file of the log is not available yet. There is no log before the first
+ * checkpoint, and a tile may appear a moment after its checkpoint.
  */
 function isNotThere(error: unknown): boolean {
   return /does not publish its log|fetch failed|terminated/.test(String(error))

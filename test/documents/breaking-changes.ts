@@ -108,7 +108,10 @@ type Where = {
   readonly documents: Pair
   readonly direction: Direction
   readonly at: string
-  /** Pairs of references that are being compared, because schemas may refer to themselves. */
+  /**
+   * Pairs of references whose comparison has begun. They are not compared again, because schemas may refer to
+   * themselves.
+   */
   readonly seen: ReadonlySet<string>
 }
 

@@ -1,6 +1,6 @@
 /**
- * The documents of the API as served by an exchange with the usual settings and no chain: the expected
- * `docs/openapi.json` and `docs/asyncapi.json`.
+ * The documents of the API, as an exchange with the usual settings and no chain serves them. The files
+ * `docs/openapi.json` and `docs/asyncapi.json` must equal them.
  */
 
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ export async function documentsOf({ url }: { readonly url: string }): Promise<Do
   }
 }
 
-/** Returns the document in the form in which the repository has it. */
+/** Returns the text of the document, formatted as in the repository. */
 export function writtenDocument(document: Document): string {
   return `${JSON.stringify(document, null, 1)}\n`
 }

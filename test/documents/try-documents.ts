@@ -51,8 +51,8 @@ const COMPARED = [
 ] as const
 
 /**
- * Corrections of the last release's document. The server always required these fields. A name with a control character
- * made a database server fail, or broke the list of keys, so it is refused now.
+ * Corrections of the last release's document. The server always required this body and its field. A name of an API key
+ * with a control character made a database server fail, or broke the list of keys. So such a name is refused now.
  */
 const CORRECTED: ReadonlySet<string> = new Set([
   'POST /api/v1/positions/{marketId}/sync: it needs a body now',

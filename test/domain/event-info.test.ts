@@ -16,7 +16,7 @@ const INFO: EventInfo = {
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** Returns why the event is invalid if one field differs. */
+/** Changes one field of a valid event, and returns the reason why the event is invalid. */
 function why(field: string, value: unknown): string {
   const read = checkEventInfo({ ...INFO, [field]: value })
   return 'why' in read ? read.why : 'nothing'

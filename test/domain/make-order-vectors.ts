@@ -1,7 +1,7 @@
 /**
- * Makes `order-vectors.json`, the fixed vectors of the order hash, with ethers: a library that
- * shares no code with ours or with viem. Run by hand, `node test/domain/make-order-vectors.ts`, and
- * only when the typed data changes; the key is the first of the well-known development accounts.
+ * Makes `order-vectors.json`, the fixed vectors of the order hash, with ethers: a library that shares no code with ours
+ * or with viem. Run it by hand with `node test/domain/make-order-vectors.ts`, and only when the typed data changes. The
+ * key is the first of the well-known development accounts.
  */
 
 import { writeFileSync } from 'node:fs'

@@ -352,7 +352,7 @@ class Flow {
     ])
   }
 
-  /** Returns the text as bytes, because it may be invalid UTF-8. */
+  /** Returns a random text as bytes, because the text may be invalid UTF-8. */
   private text(): Hex {
     const { random } = this
     const texts = [

@@ -38,7 +38,10 @@ type Filter = {
 }
 
 const START_SEC = 1_800_000_000
-/** A filter that matches every log, so that the reader checks each block's range for completeness. */
+/**
+ * A Bloom filter that matches every log. So the reader checks for each block with this filter that no logs of the block
+ * are missing.
+ */
 const FULL_BLOOM = `0x${'ff'.repeat(256)}`
 
 export function fakeChain(

@@ -321,7 +321,7 @@ test('a request whose body length is ambiguous is refused, and its connection is
     for (const [lines, body] of twice) {
       const text = `${head}${lines}\r\n${body}`
       const method = head.startsWith('HEAD') ? 'head' : 'other'
-      // The client asks for two responses, but the connection ends after the first.
+      // The client waits for two responses, but the connection ends after the first.
       const responses = await sendRaw(front.port, text, 2, method)
       const field = lines.slice(0, lines.indexOf(':'))
       const told = responses.map(({ status, body: answer }) => [
@@ -351,7 +351,7 @@ test('after a chunked body, the connection serves no further request, because se
     for (const chunks of ['2\r\n{}\r\n0\r\n\r\n', '2\r\n{}XX0\r\n\r\n', '2 \r\n{}\r\n0\r\n\r\n']) {
       const text = `${head}host: x\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`
       const method = head.startsWith('HEAD') ? 'head' : 'other'
-      // The client asks for two responses, but the connection ends after the first.
+      // The client waits for two responses, but the connection ends after the first.
       const alone = await sendRaw(front.port, text, 2, method)
       assert.equal(alone.length, 1, text)
       const all = await sendRaw(front.port, text + next, 2, method)

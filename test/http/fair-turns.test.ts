@@ -22,7 +22,8 @@ function fixture() {
     nowMs += ms
   }
   /**
-   * Does the work now if it is the turn of this IP address, otherwise later; returns false if too much already waits.
+   * Does the work now if it is the turn of this IP address, otherwise later. Returns false if too much work already
+   * waits.
    */
   const ask = (ip: string, name = ip, ms = SLICE_MS / 2): boolean => {
     const run = work(name, ms)

@@ -251,7 +251,7 @@ export function openRaw(port: number): Promise<Socket> {
   })
 }
 
-/** Reads this many responses, or all until the server closes the connection. */
+/** Reads this many responses, or fewer if the server closes the connection before. */
 export function readResponses(
   socket: Socket,
   count: number,

@@ -547,7 +547,8 @@ test('opening a connection costs units, also without a request', async (t) => {
     for (const socket of sockets) socket.destroy()
   })
   for (let round = 0; round < 2; round++) sockets.push(await openRaw(front.port))
-  // A refused client that reads first gets the reason; one that writes at once may get a reset connection.
+  // A refused client that reads before it writes gets the reason. The connection of a client that writes at once may be
+  // reset.
   const refused = await openRaw(front.port)
   const [response] = await readResponses(refused, 1)
   assert.equal(response?.status, 429)

@@ -24,7 +24,7 @@ test('usage counts of IP ranges and IPv6 /48 sites are separate, and decrease wh
   assert.deepEqual(isFull('2001:db8:0:3::1', '2001:db8:1::1'), [true, false])
 })
 
-/** Starts a front behind a proxy, which is this process: clients are named by `x-forwarded-for`. */
+/** Starts a front that trusts this process as its proxy. The header `x-forwarded-for` names the client. */
 async function startBehindProxy(t: TestContext, settings: Partial<FrontSettings>) {
   let charged = 0
   const services = {

@@ -1,4 +1,4 @@
-/** Data of ended markets that a front keeps. */
+/** Tests which markets a front keeps and in which order, and which market a share link leads to. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -144,7 +144,7 @@ test('a front reads a market’s figures again until the database contains the l
   const { market, clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   await now()
-  // The figures were loaded a moment ago, so the database may lack later trades.
+  // The figures were loaded a moment ago, so the database may not have the later trades yet.
   clock.advance(999)
   await now()
   assert.equal(asked.length, 1)

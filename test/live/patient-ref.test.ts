@@ -12,8 +12,8 @@ const PATIENCE = { waitingMax: 2, deadlineMs: 60_000 }
 const MOVED = { unanswered: 'moved' }
 
 /**
- * Makes a place where the thread can run. Returns both ends of the link to it, and the messages that the
- * thread received there.
+ * Simulates a place where the thread runs. Returns both ends of the channel to the thread, and the messages that
+ * arrived there.
  */
 function place(t: TestContext, answer: (value: number) => unknown) {
   const { port1, port2 } = new MessageChannel()

@@ -45,7 +45,8 @@ test('the load tester measures latency from the time a request was due, so a ser
   await driver.openLoop(requests, 500, ({ latencyMs }) => latencies.push(latencyMs))
   assert.equal(latencies.length, 200)
   assert.equal(held.length, 2)
-  // All 200 requests were due within 400 ms. Measured from their sending, all but two would look fast.
+  // All 200 requests were due within 400 ms. If latency were measured from the time of sending, all but two would look
+  // fast.
   const slow = latencies.filter((latencyMs) => latencyMs > STALL_MS / 2 - 10).length
   assert(slow >= 95, `${slow} of 200 were seen to be slow`)
 })

@@ -1,4 +1,4 @@
-/** Properties that every event log has, whatever its storage: the same tests run for each. */
+/** Tests the properties that every event log has. The same tests run for each kind of storage. */
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
@@ -35,7 +35,7 @@ function offsets(records: readonly LogRecord<Noted>[]): number[] {
   return records.map((record) => record.offset)
 }
 
-/** Registers the tests; `newPlace` is called for each. */
+/** Registers the tests; `newPlace` is called for each test. */
 export function conformance(newPlace: () => Promise<LogPlace>): void {
   const random = randomFrom(7)
   const market = marketNamed(random)

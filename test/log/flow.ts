@@ -1,4 +1,4 @@
-/** Makes batches for the log from a seed, and returns everything that a log can be asked about them, as text. */
+/** Makes batches for the log from a seed, and returns the answers of a log about these batches as text. */
 
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'

@@ -1,5 +1,6 @@
 /**
- * Makes a run, and prints the error and the number of files that were left open. The parent limits the size of files.
+ * Makes a run (a sorted file of closed orders). Then prints the error and the number of files that were left open. The
+ * parent limits the size of files.
  */
 
 import { readdirSync, writeSync } from 'node:fs'

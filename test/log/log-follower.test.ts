@@ -23,7 +23,7 @@ const market = marketNamed(randomFrom(9))
 const note = notes(market)
 const batch = (seq: number) => ({ events: [note(seq)], nowMs: NOW + seq })
 
-/** Closes logs in reverse order at the end of the test, and removes folders when nothing in them is open. */
+/** At the end of the test, closes the logs in reverse order, and then removes the folders. */
 function disposer(t: TestContext) {
   const open: { close(): Promise<void> }[] = []
   const folders: string[] = []

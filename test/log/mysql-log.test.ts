@@ -459,7 +459,7 @@ async function cuttingProxy(url: string) {
     }
     open.add(client)
     client.on('data', (bytes) => {
-      // Only the execution of an append or a fence is lost; reads pass.
+      // Only appends and fences can be lost; reads pass.
       const isAppend = bytes[4] === 0x17 && bytes.length > 60
       if (isAppend && loses !== undefined) {
         lost++
@@ -489,12 +489,14 @@ async function cuttingProxy(url: string) {
     loseNextRequest: () => {
       loses = 'request'
     },
-    /** Holds the next append or fence until `deliver`, and then refuses connections. */
+    /**
+     * Holds the next append or fence, and refuses connections from then on. `deliver` sends the held statement later.
+     */
     holdNextRequest: () => {
       loses = 'request'
       isLast = true
     },
-    /** Executes the next append or fence without answering, and then refuses connections. */
+    /** Executes the next append or fence without answering, and refuses connections from then on. */
     loseAnswersFromNext: () => {
       loses = 'answer'
       isLast = true

@@ -138,7 +138,7 @@ describe('the log does not depend on the default settings of the database server
     }
   })
 
-  /** Locks a row of `locked` in a separate transaction while the work is done. */
+  /** Locks a row of the table `locked` in a separate transaction while the work runs. */
   async function whileLocked(work: () => Promise<void>): Promise<void> {
     const holder = await openDatabase(servers.url(0, 'sibyl'))
     const run = (sql: string) => (transaction: Transaction, connection: AbstractSqlConnection) =>
@@ -152,7 +152,8 @@ describe('the log does not depend on the default settings of the database server
     await closeDatabase(holder)
   }
 
-  // After a Galera server was away from its cluster, its old sessions may answer every statement with this error.
+  // After a Galera server was away from its cluster, its old sessions may answer every statement with a lock wait
+  // error.
   test('after a lock wait error, the log moves to the next server of its address', async () => {
     const url = servers.urlOf(0, 'sibyl')
     const twice = url.replace(/@(.*)\//, '@$1,$1/')

@@ -1,4 +1,6 @@
-/** Records are written in this version's format, and read in this one and every earlier one. */
+/**
+ * Tests that records are written in this version's format, and that this format and every earlier format can be read.
+ */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

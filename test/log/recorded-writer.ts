@@ -26,7 +26,7 @@ for (const [index, batch] of batches.entries()) {
   const { lastOffset } = await log.append(0, batch)
   writeSync(answered, `${index + 1} ${lastOffset}\n`)
   log.forgetClosed(0, 1_000, 100)
-  // At every twentieth batch, waits until all orders that exceed the table are in a sorted file (a run).
+  // At every twentieth batch, waits until all orders above the limit of the table have moved to sorted files (runs).
   while (index % 20 === 19 && log.closedOrderRoom(0) <= 10_000 - TAIL) {
     log.forgetClosed(0, 1_000, 100)
     await new Promise(setImmediate)

@@ -144,7 +144,7 @@ test('a market snapshot can be read only once it is complete, and then replaces 
   const meta = { marketId: market, atOffset: 4, seq: 4, chunks: 3 }
   assert.deepEqual(stored(), { meta, chunks: chunks(0, 3) })
   for (const atOffset of [1, 2, 3]) {
-    // A separate copy of the log for each number, in which this snapshot is the only one.
+    // Takes each snapshot in a separate copy of the log, in which it is the only snapshot.
     const other = join(dataDir, `other-${atOffset}`)
     cpSync(join(dataDir, 'log'), join(other, 'log'), { recursive: true })
     rmSync(partitionPaths(other, 0).snapshots, { recursive: true })
@@ -227,7 +227,7 @@ test('a snapshot of any size is stored completely, and its writer waits while th
     assert.deepEqual(bytes, Buffer.alloc(65_536, chunk++))
   }
   assert.equal(chunk, 200)
-  // The log's chunk buffers are reused, by one snapshot at a time.
+  // A later snapshot reuses the chunk buffers of the log.
   const next = log.beginSnapshot(0, market, 10, 10)
   for (chunk = 0; chunk < 40; chunk++) next.writeChunk(Buffer.alloc(65_000, chunk))
   await next.commit()
@@ -267,7 +267,7 @@ test('a missing or damaged snapshot makes the log refuse to open only if the log
   }
   rmSync(path)
   assert.throws(() => open(), fault('LOG_CORRUPT'))
-  // A snapshot of another offset under this name, or one of another log, is refused.
+  // A snapshot whose file name has another offset than its content is refused.
   writeFileSync(join(snapshots, `${market}-31`), bytes)
   assert.throws(() => open(), fault('LOG_CORRUPT'))
   rmSync(join(snapshots, `${market}-31`))
@@ -332,7 +332,7 @@ test('a damaged snapshot that the log does not need does not prevent opening', a
   const { snapshots } = partitionPaths(dataDir, 0)
   writeFileSync(join(snapshots, `${market}-9`), 'damaged')
   writeFileSync(join(snapshots, `${other}-9`), '')
-  // Folders with the names of snapshot files cannot be removed like files.
+  // Folders with the names of snapshot files cannot be removed like files, so they stay.
   mkdirSync(join(snapshots, `${market}-8`))
   mkdirSync(join(snapshots, `${market}-8.1.new`))
   assert.equal(open().snapshots(0)[0]?.atOffset, 12)
@@ -495,7 +495,8 @@ test('if the operating system refuses a write during a commit, the log contains 
   const { answered, failed, reopened, snapshot } = JSON.parse(child.stdout)
   assert.equal(failed, 'LOG_APPEND_FAILED')
   assert(answered > 5, `${answered} were answered`)
-  // Opening may fail because it needs more room than there is, but must not lose anything.
+  // Opening the log may fail, because it needs more room than the limit allows. But the log must not lose an
+  // acknowledged event.
   if (typeof reopened === 'number') {
     assert.equal(reopened, answered)
     assert.equal(snapshot, 'LOG_SNAPSHOT_FAILED')

@@ -56,7 +56,7 @@ const placesOf = (dataDir: string, databaseUrl: string): Places => ({
   logUrl: '',
 })
 
-/** Runs a command of package.json as an operator does, while trading continues here. */
+/** Runs a command of package.json as an operator does, while trading continues in this process. */
 function command(name: string, places: Places, ...args: string[]) {
   const { dataDir, databaseUrl } = places
   return execute(
@@ -78,7 +78,7 @@ function says(code: string, pattern: RegExp) {
   }
 }
 
-/** Returns markets that have replayed the whole log up to these offsets. */
+/** Returns a host whose markets have replayed the whole log up to these offsets. */
 async function replayed(dataDir: string, lasts: readonly number[]): Promise<Host> {
   const folder = newFolder()
   const whole = readWhole(dataDir)
@@ -154,7 +154,7 @@ await onBothDatabases('a backup restores an exchange', ({ fresh, dialect }) => {
     }
     assert.match((await made).stdout, /is complete: \d+ files/)
 
-    // On a database server, the restored log is in a database of that server.
+    // If the database is on a server, the log is restored into a database of that server, too.
     const there = {
       ...placesOf(join(newFolder(), 'data'), await fresh()),
       logUrl: dialect === 'mysql' ? await fresh() : '',

@@ -54,7 +54,7 @@ await onBothDatabases('a lost database can be rebuilt', ({ fresh }) => {
         const marketId = trading.stream.markets[0]!.id
         await host.run({ type: 'CloseMarket', message: { marketId, reason: 'resolved' } })
       }
-      // The older copy ends here; the other database continues to the end.
+      // The older copy ends after the first round; the other database continues to the end.
       if (round === 0) await withDatabase(older, (database) => projectAll(host, database))
       await withDatabase(kept, (database) => projectAll(host, database))
       await cut(host, round * 100 + 1)
@@ -68,7 +68,8 @@ await onBothDatabases('a lost database can be rebuilt', ({ fresh }) => {
     assert(log.firstOffset(0) === 1 && host.log.state(0).firstOffset > 100)
     const lines: string[] = []
     const say = (line: string) => void lines.push(line)
-    // Rebuilds while the exchange runs, interrupts after each partition, and starts again.
+    // Rebuilds while the exchange runs. The first rebuild is aborted at once. Three later rebuilds write half of the
+    // log, write the rest, and find nothing left to write.
     await withDatabase(lost, async (database) => {
       const stop = new AbortController()
       const first = await rebuild({
@@ -101,7 +102,7 @@ await onBothDatabases('a rebuild with missing files is refused', ({ fresh, diale
     const host = startTrading(dataDir)
     const trading = newTrading(32)
     const [kept, lost] = [await fresh(), await fresh()]
-    // A single truncation may archive as many segments as two.
+    // Three rounds may archive fewer than three segments, so the rounds continue until there are three.
     const archived = () => segments(dataDir, host.log.id, 1).length
     for (let round = 0; round < 3 || archived() < 3; round++) {
       await trading.trade(host, 40)
@@ -154,7 +155,7 @@ await onBothDatabases('a rebuild with missing files is refused', ({ fresh, diale
     await into(lost)
     assert.deepEqual(await withDatabase(lost, tablesOf), await withDatabase(kept, tablesOf))
 
-    // Rebuilds from a log that is older than the database.
+    // A rebuild from a log that is older than the database is refused.
     const early = { ...log, lastOffset: () => 10 }
     await assert.rejects(
       withDatabase(kept, (database) => rebuild({ log: early, database, say: quiet })),

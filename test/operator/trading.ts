@@ -119,7 +119,7 @@ export async function withDatabase<Result>(
   }
 }
 
-/** Projects the log into a database up to its end, as the store does, and has the log archived and truncated. */
+/** Projects the log into a database up to its end, as the store does, so that the log can be archived and truncated. */
 export async function projectAll(host: Host, database: Database): Promise<void> {
   const { log } = host
   const known = await claimLog(database, { logId: log.id, partitions: log.partitions })
@@ -165,7 +165,10 @@ const FED = [
   'traders',
 ]
 
-/** Returns every row of every table that the log fills; row numbers of a server follow the order of insertion. */
+/**
+ * Returns every row of every table that the log fills. Row numbers are left out, because on a server they depend on the
+ * order of insertion.
+ */
 export async function tablesOf(database: Database): Promise<Record<string, string[]>> {
   const tables: Record<string, string[]> = {}
   for (const name of FED) {

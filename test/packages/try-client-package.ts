@@ -58,7 +58,10 @@ async function unpack(tarball: string, into: string): Promise<void> {
 
 type Folder = Awaited<ReturnType<typeof strangersFolder>>
 
-/** Tests the ccxt package beside the client's: it has everything that it imports, and its example places an order. */
+/**
+ * Tests the ccxt package together with the client package. Everything that it imports must be available, and the
+ * example of its README must place an order.
+ */
 async function tryCcxtPackage({ folder, ccxt }: Folder, execute: Execute): Promise<void> {
   const installed = join(folder, 'node_modules/sibyl-ccxt')
   await unpack(ccxt, installed)

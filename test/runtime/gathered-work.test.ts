@@ -9,7 +9,10 @@ type Sent = {
   readonly fail: (error: Error) => void
 }
 
-/** Collects the batches that are sent, and finishes them when the test decides: each number returns its square. */
+/**
+ * Collects the batches that are sent, and finishes each batch when the test decides. The result of each number is its
+ * square.
+ */
 function gathering(
   bounds: { underWayMax?: number; togetherMax?: number; waitingMax?: number } = {},
 ) {

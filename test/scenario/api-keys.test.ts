@@ -610,7 +610,7 @@ test('the logs of a full run contain no secret, even at the lowest level', async
   const exchange: Exchange = await startExchange(t, { environment, outputCharsMax: 50_000_000 })
   const secrets = await tradeAndMisbehave(exchange.url)
   if (served) {
-    // The database rejects its user while the exchange runs, so that errors are logged, too.
+    // The database server rejects the exchange's login while the exchange runs, so that errors are logged, too.
     await onServer(`alter user '${database}'@'%' identified by 'another'`)
     const connections = await onServer<{ id: number }>(
       `select id from information_schema.processlist where user = '${database}'`,

@@ -98,8 +98,8 @@ export async function openSession(t: TestContext, exchange: Exchange) {
   const { orderHash: plain } = await client().orders.submit(await sign('0.13'))
   const stays = [before.orderHash, freed.orderHash, plain].toSorted()
   assert.equal((await open()).length, stays.length + signed.length + 1)
-  // The market may log an order's release from its session after it answers the release, but logs it before
-  // its next answer. So the test places one more order.
+  // The market may answer the release of an order from its session before it logs the release. It logs the release
+  // before its next answer, so the test places one more order.
   await client()
     .orders.submit(await sign('0.14'))
     .then(({ orderHash }) => stays.push(orderHash))

@@ -85,7 +85,7 @@ test('an exchange lists the markets of its chain', async (t) => {
     const market = (await page()).markets.find(({ id }) => id === second.id)
     assert.equal(market?.chainId, chain.settings.chainId)
     await eventually(async () => {
-      // The market thread serves the market: opening it made the book's first change.
+      // The market thread serves the market: opening the market made the book's first change.
       const book = (await (await get(`/api/v1/orderbook/${second.id}`)).json()) as { seq: number }
       assert.equal(book.seq, 1)
     })
@@ -219,7 +219,8 @@ test('an exchange lists the markets of its chain', async (t) => {
   await t.test('an order that was cancelled on chain before it was placed is refused', async () => {
     const signed = await chain.buy(chain.ann, first.id, { price: 400_000n, size: 6n })
     await chain.chain.send(chain.ann, chain.settlement, 'cancelOrders', [[signed.order]])
-    // The front learns of the cancellation with the block. An order placed before that is accepted, and then cancelled.
+    // The front learns of the cancellation when it receives the block. An order that is placed before that is accepted,
+    // and then cancelled.
     await eventually(async () => {
       const { code } = (await (await send(signed)).json()) as { code?: string }
       assert.equal(code, 'ORDER_CLOSED')

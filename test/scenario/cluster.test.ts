@@ -60,7 +60,7 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
     ])
     const ann = createClient({ url: front.url, signer: devnetKey(10), retries: 0 })
     const bob = createClient({ url: other.url, signer: devnetKey(11), retries: 0 })
-    // The indexer finds the markets on the chain, and the other node opens them.
+    // The indexer finds the markets on the chain, and the market node opens them.
     const [marketId, another] = await eventually(async () => {
       const listed = (await ann.markets()).map(({ id }) => id)
       assert.equal(listed.length, chain.demoMarkets.length)
@@ -162,8 +162,8 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
       })
       await eventually(() => assert(flow.accepted.length >= 20))
       await silent.falls()
-      // In a planned stop both fronts stay ready for a load balancer. A node that dies hands nothing over, so this is
-      // not checked.
+      // In a planned stop both fronts stay ready for a load balancer. A node that dies hands nothing over, so readiness
+      // is checked only in a planned stop.
       const watch = way === 'stopped' ? watchReadiness([front.url, other.url]) : undefined
       if (watch !== undefined) await eventually(() => assert(watch.answers() >= 10))
       if (way === 'killed') await serving.kill()
@@ -174,7 +174,8 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
       await eventually(() => assert(flow.accepted.length > before + 20))
       t.diagnostic(`served again after ${Math.round(performance.now() - goneAtMs)} ms`)
       if (watch !== undefined) {
-        // The market's node has taken over and confirmed it owns the log, so reads are no longer marked as stale.
+        // The market's new node has taken over and confirmed that it owns the log, so reads are no longer marked as
+        // stale.
         for (const { url } of [front, other]) {
           await eventually(async () =>
             assert.equal((await fetch(`${url}/api/v1/markets`)).headers.get('sibyl-stale'), null),
@@ -202,7 +203,7 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
       await silent.isCancelled(other.url)
       ;[serving, standing] = [standing, serving]
     }
-    // If the stream cannot know the missed messages, the subscription starts over with a snapshot.
+    // Unsubscribes, subscribes again, and receives a snapshot of the current book.
     const anew = await stream.ask({ op: 'unsubscribe', sub: snapshot.sub }, 'unsubscribed')
     assert.equal(anew.sub, snapshot.sub)
     const { seq } = await stream.ask(BOOK, 'book.snapshot')
@@ -220,7 +221,7 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
     await eventually(() => assert.match(successor.output(), /this node serves accounts-0/))
     await eventually(async () => assert.deepEqual(await reservedOf(ann), reserved))
 
-    // The last trade still settles, so the other threads have found the market's new node.
+    // One more trade settles, so the threads on the successor have found the node of the market.
     const empty = createClient({ url: other.url, signer: devnetKey(40), retries: 0 })
     const sale = { ...TERMS, marketId, side: 'sell', price: 990_000 } as const
     await eventually(() => assert.rejects(empty.orders.place(sale), { code: 'INSUFFICIENT_FUNDS' }))
@@ -230,7 +231,7 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
       assert.deepEqual([trade?.price, trade?.status], [500_000, 'confirmed'])
     })
 
-    // A dead-man switch that was set through a front that is killed fires at the other front.
+    // A dead-man switch also fires if the front through which it was set is killed.
     await silent.falls()
     await front.kill()
     await silent.isCancelled(other.url)

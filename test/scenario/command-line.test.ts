@@ -1,4 +1,4 @@
-/** Tests the command `sibyl` and the examples on one devnet, because starting it takes longest. */
+/** Tests the command `sibyl` and the examples on one devnet, because starting a devnet takes most of the time. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
 /**
- * Wallets with dollars, and neither ether nor shares, trade with each other in a new complementary market: no set has
- * been split before. Then the market is resolved and they redeem. The numbers are computed by hand.
+ * Wallets that have dollars, but no ether and no shares, trade with each other in a new complementary market. No set
+ * has been split before. Then the market is resolved, and the wallets redeem. The numbers are computed by hand.
  */
 
 import assert from 'node:assert/strict'
@@ -93,7 +93,7 @@ test('wallets that hold only dollars can trade by mints and merges, settle and r
     'in a merge, both traders deliver shares, and divide the dollar that the shares pay',
     async () => {
       for (const { client } of [ann, carol]) await client.relayer.ctfApproval()
-      // The exchange learns of the approval when it reads its block.
+      // The exchange learns of the approval when it reads the block that contains the approval.
       await eventually(() => order(carol, 'sell', 'NO', '0.5', '4'))
       await eventually(() => order(ann, 'sell', 'YES', '0.3', '4'))
       await confirmed(2)

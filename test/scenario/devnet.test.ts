@@ -208,7 +208,7 @@ test('a devnet starts with demo markets, keeps them after a kill, and stops its 
         marketsBefore = (await ann.markets()).map(({ id }) => id).sort()
         await exchange.kill()
       } finally {
-        // Ends the load after a failure, too; otherwise it would keep the process alive.
+        // Ends the load after a failure, too. Otherwise the load would keep the process alive.
         killed = true
       }
       await Promise.all(load)

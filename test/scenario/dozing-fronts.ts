@@ -25,7 +25,10 @@ export type Fronts = {
   readonly marketId: string
 }
 
-/** Checks that a front receives no events of a market that its clients do not need, and all of them once one does. */
+/**
+ * Checks that a front receives no events of a market while its clients do not need the market, and all events once a
+ * client does.
+ */
 export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void> {
   const { nats, names, urls, marketId } = fronts
   const [busy, idle] = urls
@@ -47,11 +50,12 @@ export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void>
   await eventually(() => assert(toldTo.busy() > before.busy + BURST))
   assert.equal(toldTo.idle(), before.idle)
 
-  // A read at the idle front has all orders that were accepted before it through the busy front.
+  // A read at the idle front shows all orders that were accepted before it through the busy front.
   const book = await bob.orderbook(marketId, 'YES')
   assert.equal(book.seq, first.seq! + BURST)
   assert.equal(book.asks.length, BURST + 1)
-  // On a busy machine the partition may become idle again before the test reads its state, so the test repeats both.
+  // On a busy machine the partition may become idle again before the test reads its state, so the test repeats the read
+  // and the check.
   await eventually(async () => {
     await bob.orderbook(marketId, 'YES')
     assert.equal(await followedAt(idle), 1)

@@ -180,7 +180,8 @@ describe('an exchange reserves the funds of orders', () => {
     const replaces = first.orderHash
     const second = await bob.orders.place({ ...terms('buy', '8', '0.25'), replaces })
     await reserves('5020000')
-    // A replacement that is refused for lack of funds keeps the replaced order and its reservation.
+    // If a replacement is refused for insufficient funds, the order that it would replace stays open and keeps its
+    // reservation.
     const large = { ...terms('buy', '9000000', '0.25'), replaces: second.orderHash }
     assert.equal((await codeOf(bob.orders.place(large))).code, 'INSUFFICIENT_FUNDS')
     assert((await bob.orders.list()).some(({ orderHash }) => orderHash === second.orderHash))
@@ -265,7 +266,7 @@ describe('an exchange reserves the funds of orders', () => {
       return status
     })
     assert.equal(reason, 'unfunded')
-    // A stranger submits the permit of the second order. The allowance that it brings covers that order.
+    // A stranger submits the permit of the second order. The resulting allowance covers the second order.
     await use(1n)
     await eventually(async () =>
       assert.equal(cashOf(await client.funds()).allowed, String(worthOf(1n))),

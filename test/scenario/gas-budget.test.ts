@@ -33,7 +33,8 @@ describe('an exchange settles at most six fills of a trader per day', () => {
   /** Buys until an order is refused for the rest of the day. */
   async function buyUntilRefused(account: number): Promise<Refusal> {
     for (let orders = 0; orders <= FILLS; orders++) {
-      // An order may be refused only because unsettled fills could use the rest of the budget; then it is retried.
+      // An order may also be refused because unsettled fills could use the rest of the budget. The test retries such an
+      // order.
       const refused = await eventually(async () => {
         try {
           await place(account, 'buy')

@@ -127,7 +127,8 @@ test('the relayer refuses operations by which a trader could escape a matched tr
       const permitSignature = { nonce: '0', value: String(value), deadline, v, r, s }
       const { orderHash } = await cem.client.orders.submit({ ...buying, permitSignature })
       const { sign } = cem.client.relayer
-      // Permits with the nonce that the open order's permit uses: for another spender, for too little, and for nothing.
+      // These permits use the nonce of the open order's permit. One is for another spender, and two are for too small
+      // an amount.
       const spender = conditionalTokens.address
       const elsewhere = await sign.stablecoinPermit({ spender, value: Number(5n * UNIT) })
       assert.deepEqual(await refused(elsewhere), ['ORDERS_OPEN', 'spender'])

@@ -1,5 +1,5 @@
 /**
- * Settlement moves between an exchange and another node, which the test plays: the exchange stands by, takes over,
+ * Settlement moves between an exchange and another node, which the test simulates. The exchange stands by, takes over,
  * loses the lease, and takes over again.
  */
 

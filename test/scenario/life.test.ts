@@ -1,7 +1,7 @@
 /**
- * The whole life of a market, with every read after each step: created, traded, a failed trade, expired, settled,
- * redeemed. The expected numbers were computed by hand. At the end the audit, which also reads the chain, finds no
- * difference.
+ * The whole life of a market: created, traded, a failed trade, expired, settled, redeemed. After each step the test
+ * checks every read. The expected numbers were computed by hand. At the end the audit, which also reads the chain,
+ * finds no difference.
  */
 
 import assert from 'node:assert/strict'
@@ -71,7 +71,7 @@ test('every read is correct in each stage of a market', async (t) => {
     await client(seller).orders.place({ ...terms, side: 'sell' } as never)
     await client(buyer).orders.place({ ...terms, side: 'buy' } as never)
   }
-  /** Waits until the user has this profit: in total, and in this market while they have a position in it. */
+  /** Waits until the user has this profit in total, and the profits `here` in their open positions. */
   const realised = (of: { address: string }, profit: number, here: number[]) =>
     eventually(async () => {
       const body = await get(`/users/${of.address}/positions?chain_id=31337`)
@@ -159,7 +159,7 @@ test('every read is correct in each stage of a market', async (t) => {
         resolved: false,
       },
     ])
-    // Bob sold 10 YES for 4, which had cost 5, and 5 NO for 3.5, which had cost 2.5.
+    // Bob sold 10 YES that had cost 5 for 4, and 5 NO that had cost 2.5 for 3.5.
     await realised(bob, 0, [0])
     const { activity } = await get(`/users/${ann.address}/activity?chain_id=31337`)
     assert.deepEqual(
@@ -257,12 +257,12 @@ test('every read is correct in each stage of a market', async (t) => {
       }),
     )
     await says(`/users/${ann.address}/positions?chain_id=31337`, { positions: [], count: 0 })
-    // Ann redeemed 10 YES for 10, which had cost 4. She redeemed NO for nothing, which had cost 3.5. She has
-    // no position any more.
+    // Ann redeemed 10 YES that had cost 4, and received 10. Her 5 NO had cost 3.5 and paid nothing. She has no position
+    // any more.
     await realised(ann, 2.5, [])
     await realised(bob, 0, [0])
     await says(`/holders/${id}`, { topHolders: [holder(bob, 90, 95, 92.5)], totalHolders: 1 })
-    // Ann's ten winning shares were worth a dollar each, her five losing ones nothing.
+    // Each of Ann's ten winning shares was worth a dollar. Her five losing shares were worth nothing.
     await says(`/stats/${id}`, { openInterest: 90 * USDC })
     await says('/platform/stats?chain_id=31337', { openInterest: 90 * USDC })
     const { settlements } = await get(`/users/${ann.address}/activity?chain_id=31337`)
@@ -314,7 +314,7 @@ test('every read is correct in each stage of a market', async (t) => {
       // Redeeming 95 NO that had cost 47.5 paid nothing.
       await realised(bob, -47.5, [-47.5])
       await send(bob, chain.conditionalTokens, 'redeemPositions', what([1n]))
-      // Redeeming 90 YES that had cost 45 paid 90: 100 went in, 4 + 3.5 + 90 came out.
+      // Bob redeemed 90 YES that had cost 45, and received 90. In total, Bob paid 100 and received 4 + 3.5 + 90.
       await realised(bob, -2.5, [])
       const bobs = { address: bob.address, chainId: 31_337 }
       assert.equal(await createClient({ url: exchange.url }).realisedProfit(bobs), -2.5 * USDC)

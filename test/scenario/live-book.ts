@@ -133,7 +133,7 @@ export async function followBook(
     await assert.rejects(stream.cancel({ orderHash: placed.orderHash, marketId, side: 'buy' }), {
       code: 'ORDER_CLOSED',
     })
-    // The new process does not know a cursor of the old one: it sends a reset, and the books are unchanged.
+    // The new process does not know the cursors of the old process, so it sends a reset. The books are unchanged.
     const resets = events.flatMap(([name, news]) =>
       name === 'reset' ? [(news as StreamEvents['reset']).sub.split(':')[0]] : [],
     )

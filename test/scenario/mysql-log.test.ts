@@ -83,7 +83,7 @@ await onServerDatabase('the log of an exchange can be on a database server', ({ 
     await eventually(async () => assert((await trades(rival)).every(({ length }) => length === 1)))
     const known = await trades(rival)
 
-    // The database is lost, too: it is rebuilt from the copy of the log in the folder.
+    // The database is lost, too, and is rebuilt from the copy of the log in the data folder.
     await second.stop()
     const lost = { ...environment, SIBYL_DATABASE_URL: await fresh() }
     const here = { ...lost, SIBYL_DATA_DIR: second.dataDir }

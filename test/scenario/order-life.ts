@@ -29,7 +29,10 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   }
 }
 
-/** Runs the tests. Returns a check to run after a restart: the group must still be protected. */
+/**
+ * Runs the tests. Returns tests for the time after a restart: the fill limit of the order group and the dead-man
+ * switches must still apply.
+ */
 export async function tryOrderLife(
   t: TestContext,
   exchange: Exchange,

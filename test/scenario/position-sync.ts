@@ -22,7 +22,7 @@ export type SyncPlace = {
   readonly marketId: `0x${string}`
 }
 
-/** Helpers for a market in which Ann has no YES shares at first and Bob has 100. */
+/** Returns helpers for a market in which Ann has no YES shares at first and Bob has 100. */
 function syncWords({ chain, proxy, exchange, marketId: id }: SyncPlace) {
   const { ann, bob, conditionalTokens } = chain
   const get = async (path: string): Promise<Record<string, unknown>> => {
@@ -54,7 +54,7 @@ function syncWords({ chain, proxy, exchange, marketId: id }: SyncPlace) {
         BigInt(shares * UNIT),
         '0x',
       ]),
-    /** Syncs, and asserts that the answer is for the newest block. */
+    /** Syncs a user's position, and asserts that the answer is for the newest block. */
     async sync(who: { address: string }): Promise<number> {
       const { status, body } = await ask(who)
       assert.equal(status, 200, JSON.stringify(body))
@@ -70,7 +70,7 @@ function syncWords({ chain, proxy, exchange, marketId: id }: SyncPlace) {
       proxy.refuse = (method) =>
         isHeld && method === 'eth_getLogs' ? { code: -32_005, message: 'busy' } : undefined
     },
-    /** Waits until the indexed YES shares of Ann and Bob are these. */
+    /** Waits until Ann and Bob have these numbers of YES shares in the index. */
     indexed: (...expected: [ann: number, bob: number]) =>
       eventually(async () => {
         const { topHolders } = await get(`/holders/${id}`)
@@ -87,7 +87,7 @@ export async function fundForSync({ chain, marketId }: Omit<SyncPlace, 'exchange
   await chain.fund(chain.bob, { shares: BigInt(100 * UNIT), market: marketId })
 }
 
-/** Runs on an exchange without confirmations; leaves Ann with 25 YES shares and Bob with 75. */
+/** Runs the tests on an exchange that requires no confirmations. Afterwards, Ann has 25 YES shares and Bob has 75. */
 export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace): Promise<void> {
   const { chain, proxy } = place
   const { ask, sync, shown, give, hold, indexed } = syncWords(place)
@@ -175,7 +175,7 @@ export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace)
   )
 }
 
-/** Runs on the same exchange with two confirmations, after the test above. */
+/** Runs the tests on the same exchange with two confirmations, after `syncWithoutConfirmations`. */
 export async function syncBeforeConfirmations(place: SyncPlace): Promise<void> {
   const { chain } = place
   const { sync, shown, give, indexed } = syncWords(place)

@@ -1,6 +1,6 @@
 /**
- * An exchange in a folder like that of `npm ci --omit=dev`. It starts without the packages of the local chain; if a
- * local chain is configured, one sentence reports that they are missing.
+ * Tests an exchange in a folder like one that `npm ci --omit=dev` has installed. The exchange starts without the
+ * packages of the local chain. If a local chain is configured, one sentence reports that they are missing.
  */
 
 import assert from 'node:assert/strict'
@@ -15,7 +15,10 @@ import { TEST_PARTITIONS } from '../support/partitions.ts'
 
 type Lock = { readonly packages: Record<string, { readonly dev?: boolean }> }
 
-/** Copies the sources, because Node resolves packages from a file's real location, and links the packages. */
+/**
+ * Links the packages, but copies the sources: Node resolves packages from a file's real location, which must be in the
+ * new folder.
+ */
 function installForProduction(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-production-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
@@ -92,7 +95,7 @@ test('a production install starts an exchange, but starts no local chain and pri
   const isOpen = (): boolean => /is open \(production\)/.test(said())
   await eventually(() => assert(isOpen() || child.exitCode !== null, said()))
   assert(isOpen(), said())
-  // Only npm receives the signal, as from a script that knows only that process.
+  // Only npm receives the signal, as from a script that knows only the npm process.
   child.kill('SIGTERM')
   assert.equal(await ended, 0, said())
   await eventually(() => assert.match(said(), /"failed":false,"msg":"stopped"/))

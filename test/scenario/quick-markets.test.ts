@@ -144,8 +144,8 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
 
   /**
    * Trades in the next market that opens, or in a later one if the machine was too slow. It skips markets whose strike
-   * is from coinbase, which is used while the machine is too busy for the other sources: its history has only whole
-   * minutes, so after the kill it could not give the price at the market's end.
+   * is from coinbase, which is used while the machine is too busy for the other sources. The history of coinbase has
+   * only whole minutes. So after the kill, coinbase could not give the price at the market's end.
    */
   async function tradedMarket(): Promise<StreamQuickMarket> {
     for (;;) {

@@ -143,8 +143,8 @@ const COMMANDS = 'docs/command-line.md: The command line'
 
 function makeRunners({ url }: Exchange) {
   const here = (code: string): string => code.replaceAll('http://127.0.0.1:8080', url)
-  // Runs a command with the project's Node, like `npx node`, whichever node runs npm. It uses the loader, like npm's
-  // scripts.
+  // Commands run with the project's Node, like `npx node`, even if another Node runs npm. They use the loader, like
+  // npm's scripts.
   const env = {
     ...process.env,
     SIBYL_URL: url,

@@ -1,4 +1,7 @@
-/** An exchange whose login the database refuses while it runs, because the password was rotated there first. */
+/**
+ * Tests an exchange whose database refuses its login while the exchange runs. The password was changed in the database
+ * first.
+ */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'

@@ -1,6 +1,6 @@
 /**
- * Every mistake in a request to the relayer: each gets its status and a sentence that names the cause, in the relayer's
- * own format, and costs no gas.
+ * Tests every mistake in a request to the relayer. Each mistake gets its status and a sentence that names the cause, in
+ * the relayer's own format, and costs no gas.
  */
 
 import assert from 'node:assert/strict'
@@ -293,7 +293,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
         400,
         /^redemptions\[1\]\.deadline must be after/,
       )
-      // Each redemption must have the nonce of its place in the list.
+      // The redemptions of a batch must be in the order of their nonces.
       await refused(
         'turned round',
         batch([second, first]),

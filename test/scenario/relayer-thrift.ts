@@ -1,7 +1,7 @@
 /**
- * Operations that the relayer does not pay for, on the real chain: those without effect, approvals of wallets that hold
- * too little, and revocations that a trade still needs. For `relayer.test.ts`, whose exchange is restarted for these
- * tests.
+ * Tests operations that the relayer does not pay for, on the real chain. These are operations without effect, approvals
+ * of wallets that hold too little, and revocations of approvals that a trade still needs. For `relayer.test.ts`, whose
+ * exchange is restarted for these tests.
  */
 
 import assert from 'node:assert/strict'
@@ -49,12 +49,12 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
         assert.match(first!, /^0x[0-9a-f]{64}$/)
         for (const hash of others) assert.ok(hash === first || hash === '', hash)
       }
-      // Once the first transaction is confirmed, the answer names it.
+      // Once the first transaction is confirmed, the answer to a repeated request names this transaction.
       await eventually(async () => {
         assert.equal((await approve(ann, true, 100)).tx_hash, approvals[0])
         assert.equal((await permit(ann, 5n * UNIT, 100)).tx_hash, permits[0])
       })
-      // Revoking an approval that was never given has no effect either.
+      // Revoking an approval that was never given also sends no transaction.
       const bob = await person(UNIT)
       assert.deepEqual(await approve(bob, false, 0), { success: true, tx_hash: '' })
       assert.equal(await relayed.sent(), before + 2)

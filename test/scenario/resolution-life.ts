@@ -1,8 +1,8 @@
 /**
  * The whole life of a market as the API shows it: created, traded, expired, proposed, disputed, found false, proposed
  * again, disputed again, found true, settled, redeemed. After each step the test compares every field of the resolution
- * endpoint and every event of the `market` channel. If the process is killed after the chosen steps, events are not
- * compared. Chain and UMA oracle are real, and several lives can use the same ones in turn.
+ * endpoint and every event of the `market` channel. If the test kills the process after some steps, events are not
+ * compared. The chain and the UMA oracle are real. Several lives can use them one after the other.
  */
 
 import assert from 'node:assert/strict'
@@ -85,7 +85,7 @@ type Life = {
   dispute(): Promise<void>
   /** Decides the disputed assertion through the mock of UMA's voters. */
   arbitrate(truth: boolean): Promise<void>
-  /** Waits until the stream has named the winner; does nothing if the process is killed after some steps. */
+  /** Waits until the stream has named the winner. Does nothing if the test kills the process after some steps. */
   winnerTold(): Promise<void>
   /** Ends a step: waits for its events, or kills the process if the step is one of `killedAfter`. */
   after(step: Step, ...events: string[]): Promise<void>
@@ -200,7 +200,7 @@ async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> 
   return life
 }
 
-/** Runs one life of a market; the process is killed after these steps. */
+/** Runs one life of a market, and kills the process after the steps in `killedAfter`. */
 export async function liveAndEnd(place: Place, killedAfter: readonly Step[] = []): Promise<void> {
   const life = await begin(place, killedAfter)
   await live(life).finally(() => life.close())
@@ -265,7 +265,7 @@ async function live(life: Life): Promise<void> {
   await life.stands({ expired: true, resolved: false, assertion: disputed })
   await life.after('disputed', 'disputed')
 
-  // Found false, reported by an account that calls the oracle directly: the market is expired again.
+  // Found false: an account settles the assertion at the oracle directly. The market counts as expired again.
   await life.arbitrate(false)
   await chain.chain.send(chain.carol, oracle, 'settleAssertion', [disputed.id as `0x${string}`])
   await life.stands({ expired: true, resolved: false })

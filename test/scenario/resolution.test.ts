@@ -1,6 +1,7 @@
 /**
- * Runs the lives of `resolution-life.ts` one after the other on one chain and in one data folder. The process is killed
- * after one random step; with `npm run test:whole` or `npm run crash -- resolution` after every step.
+ * Runs the market life of `resolution-life.ts` several times in sequence, on one chain and in one data folder. In one
+ * run the process is killed after a random step. With `npm run test:whole` or `npm run crash -- resolution`, the
+ * process is killed after every step.
  */
 
 import assert from 'node:assert/strict'
@@ -47,7 +48,8 @@ test('markets are resolved through the oracle', async (t) => {
     },
   )
 
-  // The exchange still settles the market by itself until the first kill; from then on only on request.
+  // Until the first kill in this test, the exchange settles the market by itself. After that, the exchange settles the
+  // market only on request.
   await t.test(
     'a market is resolved even if the exchange is killed after any step of the resolution',
     async (t2) => {

@@ -65,7 +65,7 @@ describe('forged permits in the exchange’s database do not prevent the settlem
   }
   const bytesOf = (hash: string) => Buffer.from(hash.slice(2), 'hex')
 
-  /** Waits until the trades of these buys have these statuses and reasons in the database. */
+  /** Waits until the trades of these buys have the expected statuses and reasons in the database. */
   const ends = (orderHashes: readonly string[], expected: readonly string[]) =>
     eventually(() => {
       const found = inDatabase((database) => {
@@ -79,8 +79,8 @@ describe('forged permits in the exchange’s database do not prevent the settlem
     })
 
   /**
-   * Makes trades that wait for the chain, kills the exchange, writes these permits into its database, and restarts it.
-   * Returns the hashes of the orders.
+   * Makes trades that wait for the chain, and kills the exchange. Writes forged permits into the exchange's database,
+   * and restarts the exchange. Returns the hashes of the orders.
    */
   async function plant(
     make: () => Promise<string[]>,

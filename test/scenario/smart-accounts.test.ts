@@ -147,7 +147,7 @@ describe('a bot with a delegated key trades for the account that appointed it', 
   })
 
   it('a bot cannot exceed its open-order limit with simultaneous orders or after a restart', async () => {
-    // Each order is worth 1 dollar, and the bot's open orders may be worth 3 dollars.
+    // Each order is worth 1 dollar. The bot's open orders may be worth at most 3 dollars in total.
     const place = () => botClient().orders.place({ ...terms('5', '0.2'), side: 'buy' })
     const placed = await Promise.allSettled(Array.from({ length: 8 }, place))
     const accepted = placed.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
@@ -360,7 +360,7 @@ describe('accounts with delegates or code can redeem after the resolution', () =
   })
 })
 
-/** Retries until the exchange has loaded its markets again. */
+/** Calls `place` repeatedly until the exchange has loaded its markets again. */
 async function eventuallyPlaced<T>(place: () => Promise<T>): Promise<T> {
   return eventually(async () => {
     try {

@@ -70,7 +70,7 @@ function databaseRefusal(environment: Record<string, string>): Promise<string> {
 
 type Ready = { readonly status: string; readonly checks: object }
 
-/** Returns the steps of a start, as printed for people. */
+/** Returns the names of a start's steps, read from the human-readable output. */
 function stepsIn(output: string): readonly string[] {
   return output.match(/(?<=^ +[0-9.]+ s {2}).*(?= …$)/gm) ?? []
 }
@@ -158,7 +158,7 @@ test('an exchange can be started and stopped repeatedly', async (t) => {
       const requests = Array.from({ length: 20 }, () => fetch(`${exchange.url}/api/v1/markets`))
       const answers = await Promise.all(requests)
       assert(answers.every(({ status }) => status === 200))
-      // The bodies were not read, so the client's connections are still open.
+      // The test has not read the response bodies, so the client's connections are still open.
       await exchange.stop()
     },
   )

@@ -1,4 +1,4 @@
-/** Streams at an exchange with two fronts, with `STREAM_LIMITS`. */
+/** Tests streams at an exchange that has two fronts and runs with `STREAM_LIMITS`. */
 
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
@@ -73,8 +73,8 @@ export async function changeFronts(
   assert.equal(resumed.seq, first.seq)
   const replayed = [await other.next(), await other.next()]
   assert.deepEqual(replayed, told.slice(1), 'what followed, to the last byte')
-  // The book of the other outcome had no subscriber here, so its messages were not kept: the stream starts over with
-  // `reset`.
+  // The book of the other outcome had no subscriber at this front, so the front kept none of its messages. The stream
+  // starts over with `reset`.
   await rest('0.13')
   await other.next('book.delta')
   const unknown = { ...book, outcome: 1, since: 0 }

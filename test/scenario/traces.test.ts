@@ -27,8 +27,8 @@ test('all spans from an HTTP request to the transaction that settles its trade h
   t.after(() => s.dispose())
   const terms = { marketId: s.marketId, outcome: 'YES', price: '0.5', ttlSeconds: 3_600 } as const
   const sell = { ...terms, side: 'sell', size: '1' } as const
-  // Only the first order is sampled, even if it is refused because the exchange has not read the chain yet.
-  // So the test reads funds first: the SDK retries this until the chain was read.
+  // Only the first order is sampled, even if it is refused because the exchange has not read the chain yet. So the test
+  // reads funds first: the SDK retries that read until the exchange has read the chain.
   await s.clientOf(10).funds()
   await s.clientOf(10).orders.place(sell)
   await s.clientOf(10).orders.place(sell)

@@ -1,6 +1,6 @@
 /**
- * Trading on one exchange that is stopped, killed and restarted with other settings: all data survives. Each test has
- * its own markets and traders.
+ * Tests trading on one exchange that is stopped, killed and restarted with other settings. All data survives. Each test
+ * has its own markets and traders.
  */
 
 import { type TestContext, test } from 'node:test'

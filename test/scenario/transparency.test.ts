@@ -1,4 +1,4 @@
-/** The public log of a running exchange: it follows the standards, and a single flipped bit is detected. */
+/** Tests the public log of a running exchange: the log follows the standards, and a single flipped bit is detected. */
 
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
@@ -62,7 +62,7 @@ type Logs = {
   }[]
 }
 
-/** Makes a witness that stores its state in memory. Its logs are added later. */
+/** Makes a witness that stores its state in memory. The test later adds the logs that the witness follows. */
 function makeWitness() {
   const kept = new Map<string, string>()
   return {
@@ -442,7 +442,7 @@ test('the log of a running exchange is public and verifiable', async (t) => {
       const unknown = `0x${'7'.repeat(64)}`
       assert.equal((await fetch(`${url}/api/v1/archive/${unknown}/${day}`)).status, 404)
       assert.equal((await fetch(`${url}/api/v1/orderbook/${unknown}?at=1790000000`)).status, 404)
-      // A time in the future returns the newest book.
+      // A request for a time in the future returns the newest book.
       const ahead = await fetch(`${url}/api/v1/orderbook/${market.id}?at=99999999999`)
       assert.deepEqual([ahead.status, ((await ahead.json()) as Orderbook).seq], [200, newest])
       // A single IP address cannot fill the queue of the thread that makes archive files: further requests of
@@ -536,7 +536,10 @@ test('the log of a running exchange is public and verifiable', async (t) => {
   })
 })
 
-/** Returns why to skip the test if the language Go is not installed; false if Go is installed or required. */
+/**
+ * Returns the reason to skip the test if the language Go is not installed. Returns false if Go is installed or
+ * required.
+ */
 function missingGo(): string | false {
   if (servicesRequired) return false
   const found = spawnSync('go', ['version'], { env: GO_ENVIRONMENT })

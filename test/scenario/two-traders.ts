@@ -12,7 +12,7 @@ const bob = traderNumbered(42)
 /** A price level in dollars and shares: [0.58, 5] is five shares at 58 cents. */
 type Row = readonly [price: number, size: number]
 
-/** Runs the trades; returns a check that must also succeed after a restart. */
+/** Runs the trades. Returns a check that must also succeed after a restart. */
 export async function twoTraders(
   exchange: Exchange,
   marketId: string,
@@ -183,7 +183,7 @@ export async function twoTraders(
     const paid = trades.reduce((sum, { price, size }) => sum + (price * size) / 1e6, 0)
     assert.deepEqual([shares, paid], [27_000_000, 15_050_000])
 
-    // The list of markets and the market's own endpoint both have these figures.
+    // The list of markets and the market's own endpoint must both return the figures in `line`.
     const line = {
       ...{ status: 'open', quick: false, bestAskPrice: 0 },
       ...{ bestBidPrices: [600_000, 290_000], bestAskPrices: [0, 300_000] },

@@ -66,7 +66,7 @@ async function openTables(): Promise<Tables> {
     const orm = new MikroORM({
       ...options,
       entities: template.orm.config.get('entities'),
-      // MikroORM opens a database from the bytes of another.
+      // MikroORM opens a copy of a database from its serialized bytes.
       driverOptions: { dbName: from.serialize() },
     } as never) as Database['orm']
     await closeDatabase(template)
@@ -183,7 +183,10 @@ export function wayToDatabase(ports: WayPorts) {
   return { database, reads }
 }
 
-/** Watches whether transactions that write the journal pass the fence of their lease. They run one at a time. */
+/**
+ * Watches whether transactions that write the journal pass the fence of their lease. These transactions run one at a
+ * time.
+ */
 function makeFenceWatch() {
   let [isWritten, isFenced] = [false, false]
   return {
@@ -205,7 +208,7 @@ function makeFenceWatch() {
 
 type Execute = ReturnType<typeof sqlConnection>['execute']
 
-/** Runs the statements of leases, which are written for a server, on SQLite. */
+/** Runs the lease statements, which are written for a database server, on SQLite. */
 function executeLeases(connection: ReturnType<typeof sqlConnection>): Execute {
   return (async (sql: string, values: unknown[] = [], method, transaction) => {
     if (!/\bleases\b/.test(String(sql))) {

@@ -1,6 +1,6 @@
 /**
- * The simulated machines: one or several nodes, of which one at a time should run the market thread. They are killed,
- * paused, taken over and restarted. The thread is the real one; its world is simulated.
+ * The simulated machines that run the market thread. One node at a time should run it; a simulation kills, pauses,
+ * takes over and restarts the processes. The thread is the real one, and everything around it is simulated.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -28,7 +28,7 @@ export type SimulatedWorld = {
   readonly kind: 'files' | 'server'
   /** Number of nodes that may own the markets. */
   readonly nodes: number
-  /** The people of the chain; undefined if settlement is a simple stand-in. */
+  /** The simulated users of the chain; undefined if a stub replaces settlement. */
   readonly people?: People
   /** True if orders need their funds reserved. */
   readonly hasFunds?: boolean
@@ -87,7 +87,7 @@ export class Exchange {
     world.scheduler.every(TROUBLE_EVERY_US, () => this.#trouble())
   }
 
-  /** Reason why the owner does not serve; empty if it does. */
+  /** Returns the reason why the owner does not serve; empty if it serves. */
   health(): string {
     const owner = this.#owner
     if (owner === undefined || !owner.isStarted) return 'no owner'
@@ -122,7 +122,7 @@ export class Exchange {
     }
   }
 
-  /** Links a peer whose process has ended or restarted; its old link breaks. */
+  /** Breaks the old link of a peer whose process ended or restarted, and links the peer to the owner again. */
   relink(peer: Peer): void {
     for (const { links } of this.#running) {
       links.get(peer)?.cut(this.#world.random)
@@ -183,7 +183,7 @@ export class Exchange {
     }
   }
 
-  /** Ends a process at this instant. If it was the owner, another start follows. */
+  /** Ends a process at this instant. If the process was the owner, another owner starts within 3 s. */
   #end(life: Life): void {
     const running = [...this.#running].find((each) => each.life === life)
     if (running === undefined || !life.alive) return
@@ -210,7 +210,7 @@ export class Exchange {
     const { faults, scheduler } = this.#world
     const owner = this.#owner
     const others = [...this.#running].filter((each) => each !== owner)
-    // After healing there is one owner, and no process is paused.
+    // After the faults have ended, only the owner runs, and no process is paused.
     if (faults.healed) for (const { life } of this.#running) life.pausedUntilUs = 0
     if (faults.healed) for (const { life } of others) this.#end(life)
     if (faults.strikes('kill') && owner !== undefined) this.#end(owner.life)
@@ -268,7 +268,7 @@ export class Exchange {
     })
   }
 
-  /** A planned end: the thread drains, stops, and starts on another node. */
+  /** Hands over as planned: the thread drains and stops, and a new one starts on a random node. */
   async #handOver(): Promise<void> {
     const owner = this.#owner
     if (owner === undefined || !owner.isStarted || this.#isHandingOver) return

@@ -6,7 +6,10 @@
 import { type Random, randomFrom } from '../support/random.ts'
 import type { Scheduler } from './scheduler.ts'
 
-/** The kinds of faults, with the maximum rate that a seed may draw: faults per opportunity. */
+/**
+ * Kinds of faults, each with the maximum rate that a seed may draw. The rate is the share of opportunities at which the
+ * fault happens.
+ */
 const RATE_MAX = {
   /** The row never reaches the disk, and the append fails. */
   'append-lost': 0.02,
@@ -15,9 +18,9 @@ const RATE_MAX = {
   /** The append fails, and its row arrives later; only with a database server. */
   'append-late': 0.01,
   'append-slow': 0.05,
-  /** A log that cannot be opened again at once. */
+  /** An attempt to reopen a log fails. */
   'reopen-fails': 0.3,
-  /** The server does not confirm the owner, or only after a second. */
+  /** The server does not confirm the owner (`confirm-fails`), or takes up to 3 s (`confirm-slow`). */
   'confirm-fails': 0.02,
   'confirm-slow': 0.02,
   'snapshot-fails': 0.1,
@@ -39,12 +42,14 @@ const RATE_MAX = {
   'disk-full': 0.05,
   /** A wall clock that jumps back. */
   'clock-back': 0.05,
-  /** Blocks are replaced; the second kind reaches deeper than settlement waits. */
+  /**
+   * Blocks are replaced. `reorg-deep` replaces more blocks than the number of confirmations that settlement waits for.
+   */
   reorg: 0.1,
   'reorg-deep': 0.01,
   /** A pooled transaction is forgotten. */
   'tx-dropped': 0.1,
-  /** The base fee rises for some seconds, perhaps above the highest offer. */
+  /** The base fee rises for some seconds, perhaps above the highest fee that a transaction offers. */
   'fee-spike': 0.03,
   /** A request does not reach its node, or its answer is lost. */
   'rpc-fails': 0.05,
@@ -66,7 +71,10 @@ const RATE_MAX = {
   /** A message between nodes is late or lost. */
   'nats-slow': 0.02,
   'nats-lost': 0.02,
-  /** A node receives nothing from another, or from half of the others. */
+  /**
+   * A node receives nothing from another node (`nats-cut`), or the nodes split into two groups without contact
+   * (`nats-split`).
+   */
   'nats-cut': 0.15,
   'nats-split': 0.05,
   /** A node's connection to NATS is lost. */
@@ -110,13 +118,14 @@ export class Faults {
   readonly struck: string[] = []
   healed = false
 
-  /** `suppressed` has names of faults, or whole kinds, that do not strike. */
+  /** `suppressed` contains the faults that do not happen: names of single faults, or whole kinds. */
   constructor(seed: number, scheduler: Scheduler, suppressed: ReadonlySet<string> = new Set()) {
     this.#scheduler = scheduler
     this.#suppressed = suppressed
     const rates = randomFrom(seed ^ 0x5eed)
     const entries = FAULT_KINDS.map((kind, at) => {
-      // Each run leaves out about a third of the kinds, because rare combinations need few other faults.
+      // Each run leaves out about a third of the kinds. Other faults would otherwise hide rare combinations of a few
+      // kinds.
       const rate = rates.chance(1 / 3) ? 0 : RATE_MAX[kind] * rates.next()
       return { kind, rate, random: randomFrom(Math.imul(seed + 1, 0x9e3779b1) ^ (at * 0x85ebca6b)) }
     })

@@ -168,7 +168,10 @@ export class Front implements Peer {
     return this.#funds.funds(chain?.chainId ?? 0, trader, this.#deadline())
   }
 
-  /** Reserves the funds of an order. Returns false if it must not be placed, undefined if that is not known. */
+  /**
+   * Reserves the funds of an order. Returns true if the order may be placed, and false if it must not be placed.
+   * Returns undefined if the result is unknown.
+   */
   async #reserve(
     order: VerifiedOrder,
     pending: Pending,
@@ -178,7 +181,8 @@ export class Front implements Peer {
     const refused = await this.#funds.reserve(order, chain?.chainId ?? 0, deadline)
     if (refused === undefined) return true
     this.#trace('Reserve', order, refused)
-    // Reservations never fill the queue. So it is full of requests for funds, which must not delay reservations.
+    // This refusal means that the request queue is full. Reservations alone never fill the queue, so it is full of
+    // requests for funds. Requests for funds must not delay reservations.
     if (/^too many requests wait/.test(refused.detail ?? '')) {
       throw new Violation('reserve-room', `${order.orderHash} waits behind requests for funds`)
     }
@@ -201,7 +205,7 @@ export class Front implements Peer {
 
   #checkBoard(): void {
     for (const { market, seq, closed, books } of this.#changed) {
-      // The board closes a market by itself when its thread has unloaded it.
+      // Skips resolved markets: the board itself closes a market when the market thread has unloaded it.
       if (closed === 'resolved') continue
       const levels = books.map((book) => [book.levels(BUY), book.levels(SELL)])
       this.#oracle.checkBook(market.id, seq, digestOf(levels), this.name)
@@ -281,7 +285,7 @@ export class Front implements Peer {
     else this.#rush()
   }
 
-  /** Places several orders of one trader at once, of which the trader's funds cover about one. */
+  /** Places several orders of one trader at once. The trader's funds cover about one of them. */
   #rush(): void {
     const random = this.#random
     const marketId = this.#openMarket()
@@ -406,7 +410,7 @@ export class Front implements Peer {
     return true
   }
 
-  /** Returns whether the trader's open orders were read. */
+  /** Compares the trader's open orders with the log. Returns whether the orders could be read. */
   async list(trader: Address): Promise<boolean> {
     const pending = this.#oracle.asked()
     const answer = await this.#thread.ask('OpenOrdersPage', { trader, limit: 500 })
@@ -439,7 +443,9 @@ export class Front implements Peer {
     this.#world.scheduler.after(this.#random.int(10_000, 5_000_000), wake, this.life)
   }
 
-  /** Follows a partition again, and checks that its data is at least as new as the request. */
+  /**
+   * Follows a partition again. Checks that the loaded markets contain every event that was in the log before this call.
+   */
   async #wake(partition: number): Promise<void> {
     const { seqs } = this.#oracle.asked()
     const { scheduler, settings } = this.#world
@@ -457,7 +463,7 @@ export class Front implements Peer {
     }
   }
 
-  /** After the faults: sends every order with an unknown outcome again. */
+  /** Sends every order with an unknown outcome again, after the faults have ended. */
   async askAgain(): Promise<void> {
     const questions = this.#sent.filter(({ isOpenQuestion }) => isOpenQuestion)
     for (const sent of questions) {
@@ -467,13 +473,13 @@ export class Front implements Peer {
     }
   }
 
-  /** At the end, when nothing changes: compares the displayed data with the log. */
+  /** Compares the displayed data with the log at the end of a run, when nothing changes any more. */
   async compare(): Promise<void> {
     for (const { id, closed, seq } of this.#oracle.markets.values()) {
       if (closed === 'resolved') continue
       if (!(await this.view(id))) throw new Violation('answers', `${this.name}: no view of ${id}`)
       const shown = this.#board.markets.get(id)
-      // The market may expire while its view is on the way.
+      // The board may be ahead of `seq`, because the market may expire while its view is on the way.
       if (shown === undefined || shown.seq < seq) {
         throw new Violation(
           'board-current',

@@ -1,6 +1,6 @@
 /**
- * One market as its log describes it, on naive books. Each event must be allowed by the events before it: gapless
- * numbers, price-time priority, no crossed book, no order placed twice, no quantity returned twice.
+ * Model of one market, computed from the market's log with naive books. Checks that each event is allowed by the events
+ * before it: gapless numbers, price-time priority, no crossed book, no order placed twice, no quantity returned twice.
  */
 
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
@@ -22,16 +22,19 @@ import { Violation } from './scheduler.ts'
 export type KnownOrder = {
   readonly order: VerifiedOrder
   readonly placedAtMs: number
-  /** Time at which its first event became durable. */
+  /** Time at which the order's first event became durable. */
   readonly landedUs: number
   /** Its first answer. */
   matches: number
   /** Quantity that was matched on arrival. */
   filledAtOnce: number
-  /** Undefined while it rests; `arriving` until the events of its placement are complete. */
+  /**
+   * Reason why the order ended. Undefined while the order rests; `arriving` until the events of its placement are
+   * complete.
+   */
   ended: OrderClosed['reason'] | 'market-closed' | 'arriving' | undefined
   endedUs: number
-  /** Time at which it came to rest, or returned to the book. */
+  /** Time at which the order came to rest or returned to the book. */
   openedUs: number
   /** Quantity that failed trades may return. */
   credit: number
@@ -47,7 +50,7 @@ export type KnownTrade = {
   txHash: string
 }
 
-/** Maximum number of kept digests of the books, per market. */
+/** Maximum number of book digests that are kept per market. */
 const DIGESTS_MAX = 4_096
 
 export class MarketModel {
@@ -73,7 +76,10 @@ export class MarketModel {
     return this.market.id
   }
 
-  /** Levels of both books after the event with this number; undefined if it is too old or not logged. */
+  /**
+   * Returns the levels of both books after the event with this number. Returns undefined if the event is not logged, or
+   * too old.
+   */
   digest(seq: number): string | undefined {
     return this.#digests.get(seq)
   }
@@ -304,8 +310,8 @@ export class MarketModel {
     const { buy, sell, size } = trade
     if (event.type !== 'TradeFailed') return
     const { fault, excused } = event
-    // The quantity returns to each side without a fault. An excused seller keeps their other orders, but gets no
-    // quantity back.
+    // Each side without fault gets its quantity back. An excused seller gets no quantity back, but keeps the other
+    // orders.
     const atFault = new Set<Address>()
     if (fault === 'buyer' || fault === 'both') atFault.add(buy.trader)
     if ((fault === 'seller' || fault === 'both') && excused === undefined) atFault.add(sell.trader)
@@ -315,7 +321,7 @@ export class MarketModel {
   }
 }
 
-/** Levels as text, by outcome and side, best first. */
+/** Returns the levels as text, by outcome and side, best level first. */
 export function digestOf(
   books: readonly (readonly (readonly (readonly [price: number, size: number | bigint])[])[])[],
 ): string {

@@ -1,7 +1,9 @@
 /**
- * Mistakes that the simulator must find. Each replaces a text of the code in a copy of the tree; then seeds run in a
- * process of its own until an invariant breaks. `npm run simulate -- --mutants` prints the invariant, the number of
- * seeds and the processor time; `--mutants permit` runs those with this word in their name.
+ * Mistakes (mutants) that the simulator must find. Each mutant replaces a piece of code in a copy of the repository.
+ * Seeds then run on the copy, in a separate process, until an invariant breaks.
+ *
+ * `npm run simulate -- --mutants` prints the broken invariant, the number of seeds and the processor time. `--mutants
+ * permit` runs only the mutants with `permit` in their name.
  */
 
 import assert from 'node:assert/strict'
@@ -398,7 +400,9 @@ const MUTANTS: readonly Mutant[] = [
 /** Folders and files of the tree that a copy needs. */
 const TREE = ['config', 'contracts', 'src', 'test', 'workers', 'package.json', 'tsconfig.json']
 
-/** Runs the mutants with this text in their name, each at most this long; returns how many were not found. */
+/**
+ * Runs the mutants with this text in their name, each for at most `seconds`. Returns how many mutants were not found.
+ */
 export async function runMutants(text: string, seconds: number): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-mutants-'))
   let missed = 0

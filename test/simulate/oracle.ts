@@ -20,7 +20,7 @@ import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import { digestOf, type KnownOrder, type KnownTrade, MarketModel, short } from './market-model.ts'
 import { type Scheduler, Violation } from './scheduler.ts'
 
-/** Rejections that do not decide about the order. */
+/** Rejections that are not final: the same request may succeed later. */
 const TRANSIENT = new Set(['OVERLOADED', 'OUTCOME_UNKNOWN', 'RATE_LIMITED'])
 
 /** All requests for one order. */
@@ -29,7 +29,7 @@ type Attempts = {
   possible: number
   /** Number of answers that accepted the order as new. */
   accepted: number
-  /** True if a request, or an option of the order itself, may have the order cancelled. */
+  /** True if a request, or an option of the order itself, may cause the order to be cancelled. */
   cancellable: boolean
 }
 
@@ -105,7 +105,7 @@ export class Oracle {
     return attempts
   }
 
-  /** Notes that a client sends a request to place the order. */
+  /** Records that a client sends a request to place the order. */
   placing(
     { orderHash }: VerifiedOrder,
     how: { timeInForce?: TimeInForce; session?: string },
@@ -254,7 +254,8 @@ export class Oracle {
   }
 
   /**
-   * Checks, once the end of a session is confirmed, that no order placed in it before the request to end it is open.
+   * Checks a session whose end is confirmed: no order that was placed in the session before the end request may be
+   * open.
    */
   sessionEnded(orders: readonly VerifiedOrder[], pending: Pending): void {
     for (const order of orders) {
@@ -264,7 +265,7 @@ export class Oracle {
     }
   }
 
-  /** Compares a view of a market with the log at the same number. */
+  /** Compares a view of a market with the log at the `seq` of the view. */
   viewed(view: MarketView, pending: Pending | undefined, who: string): void {
     this.counts.views++
     const { id } = view.market
@@ -339,7 +340,7 @@ export class Oracle {
   }
 }
 
-/** Returns the order whose first event this is. */
+/** Returns the order that enters the log with this event; undefined if no order does. */
 export function placedBy(event: MarketEvent): VerifiedOrder | undefined {
   if (event.type === 'OrderRested') return event.order
   return event.type === 'OrdersMatched' && !event.known ? event.taker : undefined

@@ -48,7 +48,10 @@ class Port {
     for (const listener of this.#listeners.message) listener(message)
   }
 
-  /** Notifies this end that the other one is gone, after the delay and after all messages that were sent before. */
+  /**
+   * Notifies this end that the other end has closed. The notice arrives after the delay, and after all messages sent
+   * before it.
+   */
   end(delayUs: number): void {
     const { scheduler } = this.#link
     this.#lastUs = Math.max(this.#lastUs, scheduler.nowUs + delayUs)
@@ -103,7 +106,7 @@ export class Link {
     return this.#random.int(20, 2_000)
   }
 
-  /** Breaks the link; each end learns it within this time. */
+  /** Breaks the link. Each end is notified within this time. */
   cut(random: Random, withinUs = 3_000_000): void {
     for (const end of this.#ends) end.cut(random.int(100, withinUs))
   }

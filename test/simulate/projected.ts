@@ -6,7 +6,7 @@ import type { Oracle } from './oracle.ts'
 type TradeRow = { market_id: Buffer; seq: number; fill_index: number; status: string }
 type OrderRow = { order_hash: Buffer; status: string; remaining_e6: number }
 
-/** Returns the first difference; undefined if there is none. */
+/** Returns the first difference between the database and the log; undefined if there is none. */
 export function projectionFlaw({ file }: Tables, oracle: Oracle): string | undefined {
   const trades = file
     .prepare<[], TradeRow>('select market_id, seq, fill_index, status from trades')

@@ -1,4 +1,7 @@
-/** Compares the reservations of each trader with open orders and pending trades, and their funds with the chain. */
+/**
+ * Compares each trader's reservations with the trader's open orders and pending trades, and the trader's funds with the
+ * chain.
+ */
 
 import type { FundsToken } from '#domain/funds.ts'
 import { needMinOf, needOf, outcomeToken, STABLECOIN } from '#domain/funds.ts'
@@ -45,7 +48,7 @@ function needsOf(
   return needs
 }
 
-/** Returns the first difference; undefined if there is none. */
+/** Returns the first wrong reservation or amount of funds in the view; undefined if there is none. */
 export function reservationFlaw(
   view: FundsView,
   oracle: Oracle,
@@ -71,7 +74,10 @@ export function reservationFlaw(
   return undefined
 }
 
-/** Returns a token of which the trader's open orders and unsettled trades take more than the trader has. */
+/**
+ * Describes a token of which the trader's open orders and unsettled trades need more than the trader has; undefined if
+ * there is none.
+ */
 export function overdrawn(
   oracle: Oracle,
   trader: Address,

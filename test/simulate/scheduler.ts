@@ -1,7 +1,7 @@
 /**
- * Virtual time. Everything that happens in a simulation is an act in one queue, ordered by its due time and then by
- * its arrival in the queue. Between two acts every promise is followed to its end, so the order of a run depends on
- * the seed alone.
+ * Virtual time. Everything that happens in a simulation is an act in one queue, ordered by its due time and then by its
+ * arrival in the queue. Between two acts, every pending promise callback runs, so the order of a run depends on the
+ * seed alone.
  */
 
 import { createHash } from 'node:crypto'
@@ -78,7 +78,7 @@ export class Scheduler {
     if (this.#lines.length > 2 * TRACE_MAX) this.#lines = this.#lines.slice(-TRACE_MAX)
   }
 
-  /** The last lines of the trace, and the hash of all. */
+  /** Last lines of the trace, and the hash of all lines. */
   get told(): { readonly lines: readonly string[]; readonly hash: string } {
     return { lines: this.#lines.slice(-TRACE_MAX), hash: this.#hash.copy().digest('hex') }
   }
@@ -148,7 +148,8 @@ export class Scheduler {
   }
 
   /**
-   * Runs the first act that waited during the pause, then the others. If another pause begins, they keep their order.
+   * Runs the acts that waited during a pause, one after the other. If another pause begins, the remaining acts keep
+   * their order.
    */
   #resume(life: Life): void {
     if (!life.alive) return

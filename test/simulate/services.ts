@@ -1,6 +1,6 @@
 /**
- * The real threads besides the market thread, each as a process of its own: killed, paused and restarted at any
- * instant. They are linked to the owner of the markets and to each other.
+ * The real threads besides the market thread. Each runs as a separate simulated process, which is killed, paused and
+ * restarted at any instant. The processes are linked to the owner of the markets and to each other.
  */
 
 import { AssertionError } from 'node:assert/strict'
@@ -63,7 +63,7 @@ const CLOCK_MS_MAX = 20_000
 
 const TROUBLE_EVERY_US = 1_000_000
 
-/** A front as a peer: it is linked to the accounts or to the prices. */
+/** A front as a peer of the services. Each `connect…` function links the front to one service. */
 type FrontPeer = {
   readonly name: string
   readonly life: Life
@@ -342,7 +342,7 @@ export class Services {
 }
 
 /**
- * Returns the account with which a service signs. The simulation falls back to it for a transaction that should be in
+ * Returns the account with which a service signs. The simulation uses this account for a transaction that should be in
  * the journal, but is not.
  */
 function keyHolder(name: ServiceName, { keys }: Settings): Address {
@@ -352,8 +352,8 @@ function keyHolder(name: ServiceName, { keys }: Settings): Address {
 }
 
 /**
- * Settings of the services, which run beside the nodes of the markets. On several machines they share a database, and
- * need leases.
+ * Returns the settings of the services, which run beside the nodes of the markets. Services on several machines share a
+ * database and need leases.
  */
 function servicesSettings(settings: Settings, node: number | undefined): Settings {
   const { cluster, eventLog, database } = settings

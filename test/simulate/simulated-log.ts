@@ -1,7 +1,7 @@
 /**
  * The log of one market thread in a simulation. `files` behaves like the log in files: an append is durable when the
- * call returns, or fails. `server` behaves like the log in a database server: appends take time, may arrive late or
- * without an acknowledgement, and a partition has one owner, whose epoch fences all earlier ones.
+ * call returns, or fails. `server` behaves like the log in a database server: appends take time, and may arrive late or
+ * without an acknowledgement. There, a partition has one owner, whose epoch fences all earlier owners.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -77,7 +77,10 @@ export async function openSimulatedLog(
     return each
   }
 
-  /** A log in files is closed after a failed append, until it is opened again. */
+  /**
+   * Returns the copy of a partition. Throws if an append to a log in files has failed and the log has not been
+   * reopened.
+   */
   function open(partition: number): PartitionCopy {
     const each = at(partition)
     if (!isServer && each.trouble !== undefined) throw needsReopen(each.trouble.message)
@@ -150,7 +153,7 @@ export async function openSimulatedLog(
     return { firstOffset, lastOffset: firstOffset + length - 1, rows: row.payloads }
   }
 
-  /** Takes the partition again: after that, a late row has either arrived or never will. */
+  /** Takes the partition again under a new epoch. From then on, no late row of the previous epoch can be stored. */
   async function mend(each: Owned): Promise<void> {
     await wait(1_000, 100_000)
     if (faults.strikes('reopen-fails')) return
@@ -236,7 +239,10 @@ export async function openSimulatedLog(
   }
 }
 
-/** A snapshot becomes visible when it is complete; a fault or the end of its process loses it. */
+/**
+ * Begins a snapshot, which becomes visible when it is complete. A fault or the end of the process discards an
+ * incomplete snapshot.
+ */
 function beginSnapshot(
   { scheduler, faults, random, life }: LogPorts,
   each: Owned,

@@ -1,6 +1,7 @@
 /**
  * One simulation: a seed decides the settings, the number of nodes, the rates of faults, and everything that happens.
- * After the given minutes the faults end. Then everything must be answered, current and equal to the log.
+ * After the given minutes the faults end. Then every request must be answered, and all data must be current and equal
+ * to the log.
  */
 
 import assert from 'node:assert/strict'
@@ -45,9 +46,9 @@ export type SimulationOptions = {
   readonly nodes?: number
   /** True if store and settlement are the real threads, on a simulated database and chain. */
   readonly services?: boolean
-  /** `chain`: the services that work for the chain, without traders. */
+  /** Scenario to simulate. `chain` runs only the services that work for the chain, without traders. */
   readonly scenario?: 'trading' | 'chain'
-  /** Faults, or kinds of faults, that do not strike. */
+  /** Last lines of the trace, and the hash of all lines. */
   readonly suppressed?: ReadonlySet<string>
   /** Wraps the log before each market thread gets it. */
   readonly between?: SimulatedWorld['between']
@@ -87,8 +88,8 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   // An unhandled rejection would end a real thread, so it fails the simulation.
   const fail = (error: unknown) => scheduler.fail(error)
   process.on('unhandledRejection', fail)
-  // Gives durable events to the oracle. Its error must not reach the market thread, which would treat it as a failed
-  // append.
+  // Gives durable events to the oracle. An error of the oracle must not reach the market thread, which would treat the
+  // error as a failed append.
   function landed(partition: number, events: readonly MarketEvent[]): void {
     try {
       oracle.landed(partition, events)
@@ -256,7 +257,7 @@ async function projectedAgain(
   if (flaw !== undefined) throw new Violation('projected', flaw)
 }
 
-/** Waits until every trader's reservations equal their open orders. */
+/** Waits until every trader's reservations equal the needs of the trader's open orders and pending trades. */
 async function reservedAgain(
   scheduler: Scheduler,
   front: Front,

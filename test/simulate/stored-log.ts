@@ -81,7 +81,7 @@ export class StoredPartition {
     return last === undefined ? 0 : last.first + last.count - 1
   }
 
-  /** Returns the rows from the one with this offset on. */
+  /** Returns the row that contains this offset, and all later rows. */
   rowsFrom(offset: number): StoredRow[] {
     let [low, high] = [0, this.rows.length]
     while (low < high) {
@@ -93,7 +93,7 @@ export class StoredPartition {
     return this.rows.slice(low)
   }
 
-  /** Stores a row of this owner; returns false if another owner has taken the partition. */
+  /** Stores the next row of the owner with this epoch. Returns false if another owner has taken the partition. */
   store(row: StoredRow, epoch: number): boolean {
     if (epoch !== this.epoch || row.first !== this.lastOffset + 1) return false
     this.rows.push(row)
@@ -214,7 +214,10 @@ export class PartitionCopy {
   }
 }
 
-/** Reads the log beside its writer. Like the real reader, it refuses an offset that has left a log in files. */
+/**
+ * Makes a reader that reads the log while a writer appends to it. Like the real reader, it refuses an offset that was
+ * removed from a log in files.
+ */
 export function logReaderOf(truth: readonly StoredPartition[]): LogReader<MarketEvent> {
   return {
     id: 'simulated',

@@ -2,7 +2,10 @@
 
 import { type Database, sqlConnection } from '#store/engine/database.ts'
 
-/** A trade that is undone in a later batch leaves a row of zeros; one that is undone in its own batch leaves none. */
+/**
+ * Excludes rows of zeros. A trade that is undone in a later batch leaves a row of zeros, but a trade that is undone in
+ * its own batch leaves no row.
+ */
 const ANY = 'where trades <> 0 or volume_whole <> 0 or volume_millionths <> 0'
 
 const TABLES: Readonly<Record<string, string>> = {

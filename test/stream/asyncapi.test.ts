@@ -65,7 +65,7 @@ test('the document of the stream is valid AsyncAPI 3', async (t) => {
     assert.ok(action === 'send' || action === 'receive')
     assert.deepEqual(channel, { $ref: '#/channels/stream' })
     const replies = (reply as { messages: Json[] } | undefined)?.messages ?? []
-    // Messages of an operation refer into its channel, never straight to the components.
+    // An operation refers to the messages of its channel, never directly to the components.
     for (const { $ref } of [...(messages as Json[]), ...replies]) {
       assert.ok(($ref as string).startsWith('#/channels/stream/messages/'))
     }

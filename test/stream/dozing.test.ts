@@ -134,7 +134,7 @@ test('a front sends market openings and closings without receiving the marketsâ€
   assert.equal(told.prevCursor, snapshot.cursor)
   assert.deepEqual(needed, [])
   assert.equal(stream.board.markets.get(M)?.books[0].levels(BUY).length, 0)
-  // A load is not sent to a client that follows only openings and closings.
+  // The front loads the market again, and sends nothing to a client that follows only openings and closings.
   wake()
   assert.equal((await client.ask({ op: 'ping' })).type, 'pong')
 })

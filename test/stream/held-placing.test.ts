@@ -206,7 +206,7 @@ test('a session that cancels on disconnect cannot place the order of another tra
   assert.deepEqual(thread.held(), [])
   assert.equal(stream.markets[0]!.state.books[0].count, 1)
 
-  // The order's own trader may place it in a session, also by submitting it again.
+  // The order's own trader may put the order into a session, even by submitting it again.
   await owner.ask({ op: 'cancelOnDisconnect', enabled: true }, 'cancelOnDisconnect')
   await owner.ask({ op: 'place', order: terms, signature }, 'placed')
   owner.close()

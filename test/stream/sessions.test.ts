@@ -9,7 +9,9 @@ import { eventually } from '../support/eventually.ts'
 import { traderNamed } from '../support/orders.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 
-/** Makes sessions of the keys that tokens name. The test controls the results of key lookups. */
+/**
+ * Makes the sessions of API keys, where each token is the id of a key. The test controls the results of key lookups.
+ */
 function fixture() {
   const clock = simulatedClock(0)
   const ended: [keyId: string, code: string][] = []

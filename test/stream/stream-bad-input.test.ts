@@ -166,7 +166,7 @@ function pour(stream: TestStream, orders: number, from = 0): void {
   stream.flow()
 }
 
-/** Returns the messages of one book that do not follow the previous one. */
+/** Returns the gaps between the messages of one book, except the gaps that a `lag` message announced. */
 function gapsOf(frames: readonly Frame[]): string[] {
   const gaps: string[] = []
   let last: unknown

@@ -60,7 +60,7 @@ export type TestStream = {
   flow(): void
   /** Drops the new events of the markets, and loads their current state. */
   lose(): void
-  /** Loads the market again; `dozed` if only openings and closings were sent. */
+  /** Loads the market again. `dozed` is true if the front had received only openings and closings before. */
   load(dozed: boolean): void
   connect(): Promise<StreamClient>
 }
@@ -243,7 +243,7 @@ export class StreamClient {
     this.ws.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
   }
 
-  /** Returns the next unread frame: of this type, or of any type except heartbeats. */
+  /** Returns the next unread frame of this type. Without a type, returns the next unread frame that is no heartbeat. */
   async next(type?: string): Promise<Frame> {
     return eventually(() => {
       const found = this.frames.findIndex(
@@ -257,7 +257,10 @@ export class StreamClient {
     })
   }
 
-  /** Sends a frame; returns the next unread frame of this type, or of any type except heartbeats. */
+  /**
+   * Sends a frame, and returns the next unread frame of this type. Without a type, returns the next unread frame that
+   * is no heartbeat.
+   */
   async ask(frame: object, type?: string): Promise<Frame> {
     this.say(frame)
     return this.next(type)

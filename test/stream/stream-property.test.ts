@@ -75,7 +75,7 @@ class History {
   /** Returns the book at a `seq`, with the levels that the other outcome implies if `implied` is true. */
   at(marketId: string, outcome: number, implied: boolean, seq: number): string {
     const texts = this.#texts.get(`${marketId}:${outcome}${implied ? ':implied' : ''}`) ?? []
-    // Finds the text by bisection, because there are thousands, and every received frame needs one.
+    // Finds the text by bisection: there are thousands of texts, and every received frame needs one.
     let low = 0
     let high = texts.length
     while (low < high) {

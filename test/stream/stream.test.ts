@@ -277,7 +277,7 @@ test('a conflated book subscription sends the combined changes at intervals', as
   }
   place(market!, sell('YES').at(0.5).size(1).by('bob').named('d'))
   stream.flow()
-  // A client that subscribes in between gets its snapshot when the others get their message.
+  // A client that subscribes between a change and its message gets its snapshot when the other clients get the message.
   const late = await stream.connect()
   await late.ask(subscribe)
   const delta = await client.next()
@@ -602,7 +602,8 @@ test('on shutdown the stream answers requests in flight before it closes the cli
   await asked.promise
   const done = stream.hub.shutdown()
   await busy.next('shutdown')
-  // The exchange cannot know whether the client had received the notice, so it answers this request, too.
+  // The exchange cannot know whether the client had received the notice before it sent this request, so the exchange
+  // answers.
   busy.say({ ...cancel, id: 2 })
   assert.equal((await quiet.ended()).code, 1012)
   assert.equal(busy.closed, undefined)

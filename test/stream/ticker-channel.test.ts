@@ -119,7 +119,7 @@ test('a subscriber of all tickers gets the newest open markets at once, then cha
     [3, 7].map((n) => [nth(n), [50, 0]]),
   )
   assert.equal(news?.prevCursor, first.cursor)
-  // Changes that affect no line are not sent, nor lines equal to the last sent ones.
+  // Changes that affect no line are not sent. Lines that equal the last sent lines are not sent either.
   rest(3, 49)
   rest(7, 60)
   take(7, 60)
@@ -279,7 +279,8 @@ test('the tickers of an event begin with the event’s markets and include marke
   const [opened] = await turn()
   assert.deepEqual(opened?.tickers.map(({ marketId }) => marketId).sort(), [2, 4].map(nth))
   assert.equal((await snapshot(feed)).count, 4)
-  // A market whose announcement was lost is added with the next subscriber, up to the limit of markets per event.
+  // A market whose announcement was lost is added when the next client subscribes, up to the limit of markets per
+  // event.
   assert.equal(channel.eventFeedOf({ ...event, marketIds: [nth(5)] }), feed)
   assert.deepEqual(channel.followedEvents(), [event])
   for (let n = 6; n <= EVENT_MARKETS_MAX + 20; n++) channel.joinedEvent(event, nth(n))

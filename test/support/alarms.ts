@@ -1,4 +1,4 @@
-/** The alarms and the dashboard for operators, and the metrics that they name. */
+/** Reads the alarms and the dashboard for operators, and checks that the exchange exports the metrics that they use. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -45,7 +45,8 @@ function isExported(name: string, kinds: ReadonlyMap<string, string>): boolean {
 }
 
 /**
- * Returns the kinds of metrics by name: of those that a running exchange exports, and those that a cluster node adds.
+ * Returns the kind of each metric, by name. Contains the metrics of a running exchange, and those that a cluster node
+ * adds.
  */
 async function exportedBy(url: string): Promise<Map<string, string>> {
   const registry = new Registry()
@@ -61,8 +62,8 @@ async function exportedBy(url: string): Promise<Map<string, string>> {
 }
 
 /**
- * Asserts that the running exchange exports each of these metrics. It has a chain, `risk.funds` and
- * `resolution.autoSettle`.
+ * Asserts that the running exchange exports every metric of the alarms and the dashboard. The exchange must have a
+ * chain, `risk.funds` and `resolution.autoSettle`.
  */
 export async function assertMetricsExported(url: string): Promise<void> {
   const kinds = await exportedBy(url)

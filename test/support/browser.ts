@@ -8,7 +8,7 @@ import { existsSync } from 'node:fs'
 import type { TestContext } from 'node:test'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
-/** The headless shell comes first: without the parts around the page, it takes less CPU time than the others. */
+/** The headless shell comes first: it has no browser window, and takes less CPU time than the other programs. */
 const PLACES = [
   '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
@@ -17,7 +17,7 @@ const PLACES = [
 ]
 /**
  * Disables the suggestions of the address bar: they load two pages in a new visitor's window before the visitor's own
- * page. A second flag of this name replaces that of Playwright, whose values are repeated below.
+ * page. This flag replaces Playwright's flag of the same name, so Playwright's values are repeated below.
  */
 const ABSENT = [
   'WebUIOmniboxPopup',
@@ -48,7 +48,7 @@ const FLAGS = [
 ]
 /** A quarter of the resolution and no animations, because nobody looks at the screen. */
 const CHEAP = { deviceScaleFactor: 0.25, reducedMotion: 'reduce' } as const
-/** Like the limit of `eventually`: only a failing test waits this long. */
+/** Maximum wait, as in `eventually`: only a failing test waits this long. */
 const TIMEOUT_MS = 120_000
 
 export const MISSING_BROWSER = 'no Chromium on this machine; SIBYL_TEST_BROWSER can name one'

@@ -1,6 +1,6 @@
 /**
- * Returns the error of the step that opens an exchange's chains. A whole start that fails there prints the same text on
- * one line: `scenario/chain-settings.test.ts`.
+ * Returns the error of the step that opens an exchange's chains. An exchange whose start fails at this step prints the
+ * same text on one line, which `scenario/chain-settings.test.ts` tests.
  */
 
 import assert from 'node:assert/strict'

@@ -17,7 +17,7 @@ import { makeRpcClient } from './rpc-client.ts'
 
 export type TestChainOptions = Partial<Settings> & {
   readonly chainId?: number
-  /** True for a chain with the demo markets and the traders #10 to #19 with funds. */
+  /** True to create the demo markets and to fund the traders #10 to #19. */
   readonly seed?: boolean
 }
 
@@ -118,8 +118,8 @@ export async function openTestChain(options: TestChainOptions = {}) {
       },
       snapshot: chain.snapshot,
       /**
-       * Remembers the current block. The returned function makes a reorg: it undoes all later blocks, and
-       * mines as many new ones and `deeper` more.
+       * Remembers the current block. The returned function makes a reorg: it undoes all later blocks, and mines
+       * `deeper` more blocks than it has undone.
        */
       async fork(): Promise<(deeper?: number) => Promise<void>> {
         const id = await chain.request('evm_snapshot', [])
@@ -133,7 +133,7 @@ export async function openTestChain(options: TestChainOptions = {}) {
       },
     }
 
-    /** Changes the state, because empty blocks of the same time would have the same hashes again. */
+    /** Changes the state, because empty blocks of the same time would have the same hashes as the undone blocks. */
     async function leaveTrace(): Promise<void> {
       const balance = await chain.request('eth_getBalance', [TRACE, 'latest'])
       await chain.request('hardhat_setBalance', [

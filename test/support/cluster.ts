@@ -6,7 +6,7 @@ import { type NatsServer, startNats } from './nats.ts'
 
 export type TestCluster = {
   readonly nats: NatsServer
-  /** Starts a node with these roles, separated by commas, and its own settings. */
+  /** Starts a node with these roles, separated by commas. The settings in `its` apply to this node only. */
   readonly node: (name: string, roles: string, its?: Environment) => Promise<Exchange>
 }
 

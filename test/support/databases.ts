@@ -1,8 +1,10 @@
 /**
  * Gives a test a new database of either kind: a SQLite file in its own folder, or a MySQL or MariaDB database with a
- * random name on the server of `SIBYL_TEST_MYSQL_URL`. Both are removed when the test file ends. If no server answers,
- * its tests are skipped with the reason; with `CI` or `SIBYL_TEST_REQUIRE_SERVICES` set, they fail. With
- * `SIBYL_TEST_SERVER=false`, as in `npm run test:fast`, they are left out.
+ * random name on the server of `SIBYL_TEST_MYSQL_URL`. The database is removed when the test file ends.
+ *
+ * If no server answers, tests that need the server are skipped with the reason. With `CI` or
+ * `SIBYL_TEST_REQUIRE_SERVICES` set, they fail instead. With `SIBYL_TEST_SERVER=false`, as in `npm run test:fast`, they
+ * do not run.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -25,7 +27,10 @@ export type TestDatabases = {
   readonly fresh: () => Promise<string>
   /** Returns the address of a database that has its tables and no rows. */
   readonly migrated: () => Promise<string>
-  /** Returns a migrated database that the test no longer needs, with unchanged tables: another test may use it. */
+  /**
+   * Gives back a migrated database that the test no longer needs, so that another test may use it. Its tables must be
+   * unchanged.
+   */
   readonly giveBack: (url: string) => void
 }
 
@@ -70,7 +75,8 @@ export async function onServer<Row = unknown>(statement: string): Promise<Row[]>
     discovery: { warnWhenNoEntities: false },
     ensureDatabase: false,
     logger: () => {},
-    // A missing server refuses at once, but a busy one, or one on a busy machine, may take long.
+    // If no server runs, the connection is refused at once. A busy server, or a server on a busy machine, may take long
+    // to answer.
     driverOptions: { connectTimeout: 60_000 },
   })
   try {

@@ -3,7 +3,10 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { after } from 'node:test'
 
-/** Starts a proxy in front of the server that can be closed: open connections are cut, and new ones are refused. */
+/**
+ * Starts a proxy in front of the server. `shut` cuts the open connections and refuses new ones until `reopen` is
+ * called.
+ */
 export async function doorTo(target: URL): Promise<{
   readonly url: string
   /** Connections so far. */

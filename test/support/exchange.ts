@@ -17,11 +17,11 @@ import { IS_TEST, TEST_FLAGS } from './test-flags.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OPEN = /is open \(\w+\) at (http:\/\/\S+)/
-/** Matches the output of a node without sockets; its name is used in place of an address. */
+/** Matches the output of a node without sockets. The name of the node is then used in place of an address. */
 const RUNS = /node (\S+) runs with/
 /** As `npm start` has it. */
 const USUAL_FLAGS = ['--import', './src/loader/hooks.js']
-/** Maximum length of the output that a failure shows, from its end. */
+/** Maximum number of characters, at the end of the output, that a failure shows. */
 const OUTPUT_CHARS_MAX = 20_000
 
 export type Environment = Readonly<Record<string, string>>
@@ -51,18 +51,18 @@ export type Exchange = {
 type Child = { readonly process: ChildProcess; readonly exited: Promise<string> }
 
 const running = new Set<ChildProcess>()
-// If the test run dies, no exchange must stay behind.
+// Kills all exchanges when the test process exits.
 process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
 export type ExchangeOptions = {
   readonly environment?: Environment
-  /** True for a local chain of its own on a free port, as with `npm start`. */
+  /** True to start a local chain for this exchange on a free port, as `npm start` does. */
   readonly devnet?: boolean
-  /** Length of the output that is kept, from its end. */
+  /** Number of characters, at the end of the output, that are kept. */
   readonly outputCharsMax?: number
-  /** Puts something into the data folder before the first start. */
+  /** Prepares the data folder before the first start. */
   readonly prepare?: (dataDir: string) => Promise<void>
 }
 
@@ -124,7 +124,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         SIBYL_STOP_TIMEOUT_MS: '120000',
         // Tests read metrics right after a change, so the metrics must not be cached.
         SIBYL_METRICS_CACHE_MS: '0',
-        // Each poll of a chain takes CPU time of two processes, also while nothing happens.
+        // Polls rarely, because each poll of a chain takes CPU time of two processes, even while nothing happens.
         SIBYL_INDEXER_POLL_MS: '300',
         SIBYL_DEVNET_LINGER_SECONDS: '600',
         ...environment,

@@ -1,4 +1,4 @@
-/** Exports of the files of this repository and their uses, read from the text. */
+/** Reads the exports of this repository's files, and the uses of the exports, from the text of the files. */
 
 import { importsOf, sourceFiles, targetOf, textOf } from './imports.ts'
 
@@ -51,7 +51,7 @@ export function importedNames(from: (file: string) => boolean): Map<string, Set<
   return used
 }
 
-/** Returns cycles among the imports of these files, types included, each as the files along it. */
+/** Returns the import cycles among these files, each as a list of its files. Imports of types count, too. */
 export function importCircles(files: readonly string[]): string[][] {
   const known = new Set(files)
   const targets = new Map(

@@ -1,4 +1,4 @@
-/** The help of a command of the tests. */
+/** Prints the help of a test command. */
 
 /** If help was requested, prints it and ends the process before anything runs. */
 export function endWithHelp(text: string): void {

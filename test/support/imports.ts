@@ -69,7 +69,7 @@ function loads(file: string): readonly string[] {
   return targets
 }
 
-/** Returns everything that loading this file loads: source files, and libraries by their names. */
+/** Returns everything that is loaded together with this file: source files, and libraries by their names. */
 export function reachedFrom(file: string): Set<string> {
   const reached = new Set([file])
   for (const each of reached) {

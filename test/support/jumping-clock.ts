@@ -1,6 +1,7 @@
 /**
- * Loaded into an exchange before anything else. While the file that `JUMPING_CLOCK` names contains a number,
- * the wall clock is that many milliseconds ahead. The monotonic clock is not changed.
+ * Makes the wall clock of an exchange jump; it is loaded into the exchange before anything else. While the file named
+ * by `JUMPING_CLOCK` exists, the wall clock is ahead by the number of milliseconds in the file. The monotonic clock is
+ * not changed.
  */
 
 import { existsSync, readFileSync } from 'node:fs'

@@ -1,4 +1,6 @@
-/** Finds functions in a file with more than a number of lines of code, including the functions inside them. */
+/**
+ * Finds the functions in a file that have more than `linesMax` lines of code. The lines of inner functions count, too.
+ */
 
 import { ts } from '@ts-morph/common'
 
@@ -23,7 +25,7 @@ export function longFunctions(file: string, text: string, linesMax: number): Lon
   return found
 }
 
-/** Returns the lines with code: neither blank nor only a comment. */
+/** Returns the numbers of the lines with code. Blank lines, and lines with only a comment, do not count. */
 function linesOfCode(source: Node, lineOf: (at: number) => number): Set<number> {
   const lines = new Set<number>()
   const visit = (node: Node): void => {

@@ -1,6 +1,7 @@
 /**
- * Simulates a power failure: the disk has everything that the program synced, and any part of the rest, torn anywhere.
- * Every write of a program is recorded (`record-writes.c`), so that the disk at any instant can be rebuilt.
+ * Simulates a power failure. The disk keeps everything that the program synced, and a random part of the other writes.
+ * A write may be torn between two sectors. Every write of a program is recorded (`record-writes.c`), so that the disk
+ * at any instant can be rebuilt.
  */
 
 import assert from 'node:assert/strict'
@@ -16,7 +17,10 @@ const SECTOR = 512
 /** An operation on a file: w write, s sync, e failed sync, t truncation, r rename, u removal. */
 export type Op = { kind: 'w' | 's' | 'e' | 't' | 'r' | 'u'; path: string; at: number; data: Buffer }
 
-/** Records the writes of a program below a folder until it ends; undefined if that is not possible here. */
+/**
+ * Runs a program to its end, and returns its writes below a folder. Returns undefined if this machine cannot record
+ * writes.
+ */
 export function recordWrites(
   program: URL,
   args: readonly string[],
@@ -64,7 +68,7 @@ function readRecord(path: string): Op[] {
 /** The durable content of a file, and its later operations, which may be lost. */
 type DiskFile = { bytes: Buffer; pending: Op[]; isOwn: boolean }
 
-/** Returns the files below a folder after these operations and a power cut right after the last. */
+/** Returns the files on the disk if the power fails right after the last of these operations. */
 export function diskAfter(start: ReadonlyMap<string, Buffer>, ops: readonly Op[], random: Random) {
   const files = new Map<string, DiskFile>()
   for (const [path, bytes] of start) files.set(path, { bytes, pending: [], isOwn: false })
@@ -73,7 +77,8 @@ export function diskAfter(start: ReadonlyMap<string, Buffer>, ops: readonly Op[]
     files.set(path, file)
     return file
   }
-  // Renames become durable in order. Those after the last sync of a folder may be lost from some point on.
+  // Renames and removals become durable in order. Those after the last sync of a folder may be lost from a random point
+  // on.
   const lastNameKept = lastSurvivingName(ops, random)
   for (const [index, op] of ops.entries()) {
     if (op.kind === 's') settle(files.get(op.path), () => true)
@@ -107,7 +112,7 @@ function lastSurvivingName(ops: readonly Op[], random: Random): number {
   return since.length === 0 ? ops.length : Math.max(synced, random.pick([synced, ...since]))
 }
 
-/** Applies the pending operations that survive, and part of the data of a torn one. */
+/** Applies the pending operations that survive. A torn write is applied only in part. */
 function settle(file: DiskFile | undefined, survives: () => boolean, torn?: Random): void {
   if (file === undefined) return
   for (const { kind, at, data } of file.pending) {

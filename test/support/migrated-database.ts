@@ -1,6 +1,6 @@
 /**
- * Makes a database with the schema of this version and without rows: by the migrations, or by emptying one of an
- * earlier test. On a server migrations take seconds, because each table is a file to sync.
+ * Makes a database with the schema of this version and without rows. Either runs the migrations, or empties a database
+ * of an earlier test. On a server the migrations take seconds, because the server syncs a file for each table.
  */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * A NATS server for one test, on a free port, that ends with the test. If the program is not installed, its tests are
- * skipped with the reason, or fail if services are required.
+ * Starts a NATS server on a free port for one test, and stops it at the end of the test. If the program is not
+ * installed, tests that need it are skipped with the reason, or fail if services are required.
  */
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
@@ -13,7 +13,7 @@ import { servicesRequired } from './required-services.ts'
 
 const PROGRAM = 'nats-server'
 
-/** Reason why no server can be started; false if the program is there, or if its absence must fail the test. */
+/** Reason why no server can be started. False if the program is installed, or if tests must fail without it. */
 export const natsMissing: string | false =
   servicesRequired || spawnSync(PROGRAM, ['--version']).status === 0
     ? false

@@ -1,7 +1,8 @@
 /**
- * A snapshot of Node's own code, compiled with the flags of the tests. V8 rejects a code cache made under other flags,
- * and Node's built-in cache is made under none, so without the snapshot every process and thread would compile Node's
- * code again, 50 ms each time. It is made at the beginning of a run, in the run's folder.
+ * A snapshot of Node's own code, compiled with the flags of the tests. V8 rejects a code cache that was made with other
+ * flags, and Node's built-in cache is made without flags. Without the snapshot, every process and thread would
+ * therefore compile Node's code again, which takes 50 ms. The snapshot is made at the beginning of a run, in the run's
+ * folder.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -16,7 +17,7 @@ export function makeSnapshot(folder: string, name: string, flags: readonly strin
   spawnSync(process.execPath, [...flags, ...where, '--build-snapshot', entry])
 }
 
-/** Returns the flag that starts a process from the snapshot; none if there is no snapshot. */
+/** Returns the flags that start a process from the snapshot; empty if there is no snapshot. */
 export function snapshotFlags(folder: string, name: string): string[] {
   const path = pathOf(folder, name)
   return existsSync(path) ? ['--snapshot-blob', path] : []

@@ -15,7 +15,7 @@ export function longParameterLists(source: string, max: number): Parameters[] {
   for (let at = text.indexOf('('); at >= 0; at = text.indexOf('(', at + 1)) {
     const { parts, end } = listAt(text, at)
     if (parts.length <= max) continue
-    // A list of arguments has no types, and is followed by neither a body nor an arrow.
+    // Skips lists of arguments: they have no types, and no body or arrow follows them.
     const follows = text.slice(end + 1).trimStart()
     const isOne = parts.every((part) => TYPED.test(part)) || /^(?:=>|\{)/.test(follows)
     if (!isOne) continue

@@ -29,8 +29,8 @@ export const simulatedAddresses = (assets: readonly string[]): Addresses =>
   simulatedSettings(assets, (source) => ({ http: `http://${source}`, socket: `ws://${source}` }))
 
 /**
- * Returns ports that connect feeds directly to the simulator: the same texts without sockets, so that the clock can be
- * simulated.
+ * Returns ports that connect feeds directly to the simulator. They carry the same texts as sockets, but work with a
+ * simulated clock.
  */
 export function simulatedPorts(
   simulator: PriceSimulator,

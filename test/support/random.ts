@@ -50,7 +50,7 @@ export function randomFrom(seed: number): Random {
   }
 }
 
-/** Returns this many of the items in random order; none is repeated before each has occurred once. */
+/** Returns this many of the items in random order. No item is repeated before every item has occurred once. */
 export function dealt<Item>(random: Random, items: readonly Item[], count: number): Item[] {
   const all: Item[] = []
   let deck: Item[] = []
@@ -61,7 +61,7 @@ export function dealt<Item>(random: Random, items: readonly Item[], count: numbe
   return all
 }
 
-/** Runs the body with one of these seeds, or with each if `TEST_WHOLE=1`; a failure names its seed. */
+/** Runs the body with a random one of these seeds, or with all of them if `TEST_WHOLE=1`. A failure names its seed. */
 export function withSeeds(seeds: readonly number[], body: (random: Random) => void): void {
   for (const seed of seedsOf(...seeds)) {
     try {

@@ -32,7 +32,7 @@ export type Relayed = {
   sent(): Promise<number>
 }
 
-/** Two days, because the exchange may learn late that a test has moved the chain's clock. */
+/** Lifetime of orders: two days, because the exchange may notice late that a test has moved the chain's clock. */
 export const TTL = { ttlSeconds: 172_800 }
 
 /** Settings with which trades settle, unless the test pauses the settlement contract. */

@@ -1,6 +1,6 @@
 /**
- * Sends JSON-RPC requests to a node over `node:http`. A call by `fetch` takes three times the CPU time, and tests make
- * tens of thousands of calls.
+ * Sends JSON-RPC requests to a node over `node:http`. A call by `fetch` takes three times as much CPU time as a call by
+ * `node:http`, and tests make tens of thousands of calls.
  */
 
 import { Agent, request } from 'node:http'
@@ -12,7 +12,7 @@ export type RpcClient = {
 
 type Reply = { readonly result?: unknown; readonly error?: { readonly message: string } }
 
-/** Connections stay open for the next call; none keeps the process alive. */
+/** Connections stay open for the next call, but do not keep the process alive. */
 const agent = new Agent({ keepAlive: true })
 
 export function makeRpcClient(url: string): RpcClient {

@@ -1,6 +1,6 @@
 /**
- * A JSON-RPC proxy over HTTP in front of a real chain that behaves like a failing provider: it is unreachable, slow,
- * returns errors, lags, refuses long ranges, or loses transactions.
+ * A JSON-RPC proxy over HTTP in front of a real chain. The proxy behaves like a failing provider: it is unreachable,
+ * slow, returns errors, lags, refuses long ranges, or loses transactions.
  */
 
 import { once } from 'node:events'
@@ -26,8 +26,8 @@ export type RpcFaults = {
   error?: { code: number; message: string; data?: unknown }
   errorMethods?: readonly string[]
   /**
-   * Number of requests that fail, by method; with `error`, or an internal error by default. It counts down, so that a
-   * test can wait for zero.
+   * Number of requests that fail, by method. They fail with `error`, or with an internal error by default. The number
+   * counts down, so that a test can wait for 0.
    */
   errorTimes?: Record<string, number>
   /** Hides all blocks above this one: returns heads, blocks and logs as they were at that block. */
@@ -56,7 +56,7 @@ export type RpcProxy = {
   readonly requests: Map<string, number>
   /** Called before each request is carried out, and may wait. */
   before?: ((method: string, params: unknown[]) => Promise<void> | void) | undefined
-  /** Returns the error to answer with instead of the node; undefined lets the request through. */
+  /** Returns the error that replaces the node's answer; undefined lets the request through. */
   refuse?: ((method: string, params: unknown[]) => RpcError | undefined) | undefined
   /** Replaces the node's answer. */
   twist?: ((method: string, params: unknown[], answer: unknown) => unknown) | undefined

@@ -20,12 +20,16 @@ import { makeTestsFolder } from './tests-folder.ts'
  */
 const CONCURRENCY = availableParallelism() + 4
 const SLOWEST_SHOWN = 10
-/** Timeout for a file, or for several in one process; even on a busy machine, they need a tenth of it. */
+/**
+ * Timeout for a file, or for several files in one process. Even on a busy machine they need only a tenth of this time.
+ */
 const TIMEOUT_MS = 20 * 60_000
 /**
- * V8 gets memory for new objects from the start, because it would otherwise grow that memory step by step, and most
- * files end before it is large enough. Code is optimised later than usual, and WebAssembly, which `fetch` uses, never:
- * most processes are too short for it to pay.
+ * V8 gets memory for new objects from the start. Otherwise it would grow that memory step by step, and most files end
+ * before it is large enough.
+ *
+ * Code is optimised later than usual, and WebAssembly, which `fetch` uses, is never optimised: most processes are too
+ * short to benefit.
  */
 const PROCESS_FLAGS = [
   '--min-semi-space-size=16',
@@ -54,9 +58,9 @@ type Timed = { readonly what: string; readonly ms: number }
 
 /** Runs test files; resolves when all have ended and the report is written. */
 export async function runTests(files: readonly string[], { fast = false } = {}): Promise<TestRun> {
-  // Files that need a database server also have tests on SQLite, which still run.
+  // Skips the tests on a database server. The tests on SQLite in the same files still run.
   if (fast) process.env.SIBYL_TEST_SERVER = 'false'
-  // Child processes inherit the flags of this process.
+  // Child processes inherit `TMPDIR` from this process.
   const folder = makeTestsFolder()
   process.env.TMPDIR = folder
   makeSnapshot(folder, NAME, PROCESS_FLAGS)
@@ -75,12 +79,13 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   const timedTests: Timed[] = []
   let passed = false
 
-  // Reports arrive per process and name the file in which a test is written, which may be one of `test/support`. Which
-  // test file they belong to is known when that file ends. Files that share a process are its outermost suites.
+  // A report names the file in which a test is written, which may be one of `test/support`. The test file that the
+  // report belongs to is known only when that test file ends. If several files share a process, each is an outermost
+  // suite.
   let failed: string[] = []
   let timed: { name: string; ms: number }[] = []
   let seeds = new Set<string>()
-  /** The running tests by nesting, and the time that the subtests of each took. */
+  /** Names of the running tests by nesting level. `innerMs` has the time that their subtests took. */
   const names: string[] = []
   const innerMs: number[] = []
 
@@ -121,8 +126,8 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
     names.length = 0
   }
   /**
-   * Records the failure of a process under its file. If several files shared the process, records it under
-   * the file that was running; if none was, under "one of" all of them.
+   * Records the failure of a process under its file. If several files shared the process, records the failure under the
+   * file that was running. If no file was running, the record names all of these files.
    */
   function processFailed(entry: string): void {
     const shared = together.get(entry) ?? []
@@ -175,7 +180,7 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
 type Entries = {
   /** Processes to start, in this order. */
   readonly entries: readonly string[]
-  /** The files of each process that runs several, by the path of its entry. */
+  /** Files of each process that runs several files, by the path of the program that starts them (entry). */
   readonly together: ReadonlyMap<string, readonly string[]>
 }
 

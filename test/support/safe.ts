@@ -1,4 +1,7 @@
-/** A Safe with one owner, made as users make one: proxy, singleton and fallback handler of the published package. */
+/**
+ * Creates a Safe (a contract wallet) with one owner, as users do: with the proxy, singleton and fallback handler of the
+ * published package.
+ */
 
 import { createRequire } from 'node:module'
 import { type Abi, type Account, encodeFunctionData, type Hex, parseEventLogs } from 'viem'

@@ -84,8 +84,8 @@ export function sharesProcess(file: string): boolean {
 }
 
 /**
- * Returns the files of each process, in the order of their start. Files share a process only with files of the same
- * needs, in at least as many processes as run at a time.
+ * Returns the files of each process, in the order of their start. Only files of the same needs share a process. Each
+ * need gets at least `atATime` shared processes, unless a process would then have fewer than two files.
  */
 export function shareProcesses(files: readonly string[], atATime: number): string[][] {
   return NEEDS.flatMap((need) => {
@@ -94,8 +94,8 @@ export function shareProcesses(files: readonly string[], atATime: number): strin
     const alone = needing.filter((file) => !sharing.includes(file)).map((file) => [file])
     const few = Math.min(atATime, Math.ceil(sharing.length / 2))
     const count = Math.max(few, Math.ceil(sharing.length / SHARING_MAX[need]))
-    // Neighbouring files are distributed over different processes, because they are similar, and long ones must not be
-    // together.
+    // Distributes neighbouring files over different processes. Neighbours are similar, so several of them may be long,
+    // and long files must not share a process.
     const dealt = Array.from({ length: count }, (_, first) =>
       sharing.filter((_file, index) => index % count === first),
     )

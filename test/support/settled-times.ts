@@ -1,4 +1,4 @@
-/** Reads from the chain how often each trade settled, by the chain's key of the trade. */
+/** Reads from the chain how often each trade settled, by the id of the trade on the chain. */
 
 import { type Hex, parseAbiItem } from 'viem'
 import type { ChainClient } from '#chain/clients.ts'
@@ -8,7 +8,7 @@ const TRADE_SETTLED = parseAbiItem(
   'event TradeSettled(bytes32 indexed tradeId, address indexed buyer, address indexed seller, bytes32 marketId, bytes32 buyHash, bytes32 sellHash, uint8 outcome, uint64 price, uint64 size, uint256 cost)',
 )
 
-/** An answer has a limit of 10 MiB, and a block has up to some hundred trades. */
+/** Number of blocks per query. An answer is limited to 10 MiB, and a block may have some hundred trades. */
 const BLOCKS_PER_READ = 100n
 
 export async function settledTimes(

@@ -34,7 +34,7 @@ export type SettledExchange = {
   get<Body>(path: string): Promise<Body>
   /** The chain's id of a trade. */
   keyOf(trade: Omit<Way, 'status' | 'txHash'>): string
-  /** Reads from the chain how often each trade settled, by the chain's id of the trade. */
+  /** Reads from the chain how often each trade settled, by the id of the trade on the chain. */
   settledTimes(): Promise<Map<string, number>>
   /** Reads a trader's funds on the chain: shares of the first market, and stablecoin. */
   holdings(account: number): Promise<{ yes: bigint; no: bigint; usdc: bigint }>
@@ -76,8 +76,8 @@ export async function openSettled(
     readonly rpcUrl?: (chain: TestChain) => Promise<string>
   } = {},
 ): Promise<SettledExchange> {
-  // With the devnet's chain id, services without a configured key would use its public keys; with another id they do
-  // not start.
+  // On a chain with the devnet's id, services without a configured key use the devnet's public keys. On a chain with
+  // another id, they do not start.
   const chain = await openTestChain({ seed: true, chainId: CHAIN_ID })
   try {
     const rpcUrl = (await options.rpcUrl?.(chain)) ?? chain.url

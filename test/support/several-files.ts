@@ -18,7 +18,7 @@ export async function runFiles(files: readonly string[]): Promise<void> {
   for (const file of files) {
     underWay = file
     const load = () => import(pathToFileURL(join(ROOT, file)).href)
-    // The tests of a suite are declared while it is built. The next suite is built when the tests of this one have
+    // Tests are declared while their suite is built. The next suite is built when the tests of the previous one have
     // ended.
     await describe(file, () => followed(load))
   }

@@ -1,6 +1,6 @@
 /**
- * Time controlled by a test. Timers that become due run in the order of their times; those of the same time, in the
- * order of their creation.
+ * Time controlled by a test. Due timers run in the order of their times. Timers with the same time run in the order of
+ * their creation.
  */
 
 import type { Clock } from '#runtime/clock.ts'

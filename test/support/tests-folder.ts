@@ -1,7 +1,7 @@
 /**
- * The folder of the files of a test run. It is in memory if there is enough: tests sync their files like an
- * exchange does, and on a disk that takes a third of their time. Files of a killed process survive in both
- * places. With `npm run test:whole` the folder is on the disk; if `TMPDIR` is set, the folder is in `TMPDIR`.
+ * The folder for the files of a test run. It is in memory if enough memory is free, because syncs to a disk take a
+ * third of the tests' time. In memory and on disk, files survive the kill of a process. With `npm run test:whole` the
+ * folder is on the disk; if `TMPDIR` is set, the folder is in `TMPDIR`.
  */
 
 import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { join } from 'node:path'
 
 const MEMORY = '/dev/shm'
 const BYTES_MIN = 6 * 2 ** 30
-/** The folder that the user requested; for tests, TMPDIR is set to the folder of the run. */
+/** Value of `TMPDIR` that the user set. The tests get the folder of the run as their `TMPDIR`. */
 const asked = process.env.TMPDIR
 const disk = tmpdir()
 const NAME = /^sibyl-tests-(\d+)-/

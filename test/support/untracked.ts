@@ -1,9 +1,11 @@
 /**
  * Stops the test runner from tracking every promise of a test file, which takes a third of the time in files with many
- * promises. The runner tracks them only to assign uncaught errors to tests; without tracking, such an error still fails
- * its file. This file notifies the runner whenever a test or a suite begins, so that it still knows which code belongs
- * to which test. Everything is tracked while a file is loaded as one of several (`several-files.ts`). `run-tests.ts`
- * imports this before a test file. If a version of the runner works differently, it is left unchanged.
+ * promises. The runner tracks promises only to assign uncaught errors to tests. Without tracking, an uncaught error
+ * still fails its file.
+ *
+ * This file notifies the runner whenever a test or a suite begins, so that the runner still knows which code belongs to
+ * which test. Everything is tracked while a file is loaded as one of several (`several-files.ts`). `run-tests.ts`
+ * imports this file before a test file. A version of the runner that works differently is left unchanged.
  */
 
 import { AsyncResource, createHook } from 'node:async_hooks'

@@ -1,4 +1,4 @@
-/** Moves the time of a devnet: that of its chain and, with it, that of the exchange. */
+/** Moves the time of a devnet's chain. The exchange follows the time of the chain. */
 
 import assert from 'node:assert/strict'
 import type { Client } from '#client/client.ts'

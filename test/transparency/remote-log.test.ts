@@ -1,4 +1,4 @@
-/** A log on another server: one changed byte anywhere is found, and so is a rewritten history. */
+/** Tests the checks of a log on another server: they detect one changed byte anywhere, and a rewritten history. */
 
 import assert from 'node:assert/strict'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-/** Orders signed with viem, for the tests of verification: another library than the one under test. */
+/** Orders for the tests of verification. They are signed with viem, a different library than the one under test. */
 
 import { hexToBytes, toHex } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'

@@ -1,4 +1,4 @@
-/** The simulated fill of an order: integers, rounded like the exchange does. */
+/** Tests the simulated fill of an order, which uses integers and rounds as the exchange does. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -42,7 +42,10 @@ export function makeKeyService(ports: {
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   /** Returns the signer of a wallet-signed text; undefined if the signature is invalid. */
   readonly recoverSigner: (message: string, signature: string) => Promise<Address | undefined>
-  /** Returns whether a contract account accepts a signature of a text (EIP-1271) on every chain where it has code. */
+  /**
+   * Returns whether a contract account accepts a signature of a text (EIP-1271) on every chain where the account has
+   * code.
+   */
   readonly contractSigned?: (
     signed: { readonly message: string; readonly address: Address; readonly signature: string },
     asker: Asker,

@@ -159,7 +159,7 @@ export async function pastBook(
       `seq must be at most ${newest}, the newest sequence number of the market`,
     )
   }
-  // The public log lags behind the market, so the log may still lack an event from before the requested time.
+  // The public log lags behind the market, so an event from before the requested time may not be in the log yet.
   if ('atMs' in until && isNewest && shown !== undefined && seq < shown.seq) {
     return reject('SEQ_NOT_REACHED')
   }

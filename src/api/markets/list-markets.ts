@@ -332,8 +332,9 @@ function makeListWriter(ports: ListSources) {
   }
 
   /**
-   * Returns the list entries of the markets, all as of one turn of the event loop. Only a few entries that are new or
-   * have changed are written in each turn. If that takes several turns, the finished entries are compared once more.
+   * Returns the list entries of the markets, all as of one turn of the event loop. Each turn writes only a limited
+   * number of new or changed entries. If that takes several turns, all entries are checked again at the end, and
+   * changed ones are rewritten.
    */
   async function itemsOf(markets: readonly ListedMarket[], ip: string): Promise<RawReply[]> {
     const items: RawReply[] = []

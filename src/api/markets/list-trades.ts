@@ -164,8 +164,8 @@ async function fromBoth(
 }
 
 /**
- * Returns the trades before a given one: from the front's memory, completed from the database if memory has
- * too few.
+ * Returns the trades before a given trade. They come from the front's memory. If memory has too few, the database
+ * supplies the rest.
  */
 async function earlier(
   { board, storedTrades, earlierPage }: TradeSources,

@@ -210,8 +210,8 @@ async function ofBoard(
 }
 
 /**
- * Returns markets of the database. While the database is unavailable, returns none, so the list contains only markets
- * on the board.
+ * Returns markets of the database. While the database is unavailable, returns an empty list, so the market list
+ * contains only markets on the board.
  */
 async function storedOrNone(
   { storedMarkets }: MarketSources,

@@ -111,7 +111,7 @@ function shown(assertion: AnswerTo<'assertionsOfMarket'>[number]): typeof exampl
     assertionTime: assertion.assertedAtSec,
     expirationTime: assertion.windowEndsAtSec,
     settled,
-    // The oracle removes an assertion that it finds false, so a settled assertion was found true.
+    // The oracle removes every assertion that it finds false. So a settled assertion was found true.
     settlementResolution: settled,
     disputed: assertion.disputed,
   }

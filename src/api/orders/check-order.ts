@@ -23,7 +23,7 @@ export type OrderCheck = {
   readonly valid: boolean
   readonly orderHash: OrderHash | null
   readonly recovered: Address | null
-  /** Kind of key that signed the order; null if the signature is not accepted. */
+  /** Kind of the order's signer; null if the signature is not accepted. */
   readonly signer: OrderSigner['kind'] | null
   readonly errors: readonly Rejection[]
 }

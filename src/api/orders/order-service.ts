@@ -73,7 +73,8 @@ type OrderServicePorts = {
   readonly followed?: SeqWaiters['untilFollowed']
   readonly clock: Clock
   /**
-   * Minimum of price times size, in microdollars. The market enforces the minimum; a check of an order only reports it.
+   * Minimum of price times size, in microdollars. The market enforces this minimum; `check` only reports orders below
+   * the minimum.
    */
   readonly minNotional?: number
   /** Maximum number of days from now to an order's expiration. */

@@ -137,7 +137,7 @@ async function enterEach(
         service.enterAll(marketId, some, ownContext(request, stages)).then((done) => {
           for (const [index, { at, context }] of some.entries()) {
             answers[at] = done[index] ?? INTERNAL
-            // The orders were sent in one message, so each of them has the stage times of that message.
+            // The orders were sent to the market in one message, so each order gets the stage times of that message.
             const { market, answerSentAtMs } = stages ?? {}
             if (context.stages) Object.assign(context.stages, { market, answerSentAtMs })
           }

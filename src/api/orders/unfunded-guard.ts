@@ -1,7 +1,7 @@
 /**
  * Refuses orders of clients that have sent too many unfunded orders. Unfunded orders are those rejected for missing
- * funds, a pause after a failed trade, a used-up gas budget, or the limits of a delegate. Their checks cost much: for the
- * limit of a delegate, the database adds up its open orders.
+ * funds, a pause after a failed trade, a used-up gas budget, or the limits of a delegate. Finding out that an order is
+ * unfunded is expensive: for the limit of a delegate, the database adds up the delegate's open orders.
  */
 
 import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'

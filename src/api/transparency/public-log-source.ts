@@ -11,14 +11,14 @@ export type PublishedTree = {
   readonly partition: number
   readonly logId: string
   readonly publishedSize: number
-  /** The signed checkpoint; empty if none was signed yet. */
+  /** The signed checkpoint; an empty text if no checkpoint is signed yet. */
   readonly checkpoint: string
   /** The newest checkpoint that a witness has cosigned. */
   readonly cosigned?: { readonly size: number; readonly checkpoint: string }
 }
 
 export type PublicLogSource = {
-  /** Returns the published trees of all partitions; none if the log is not public. */
+  /** Returns the published trees of all partitions; an empty list if the log is not public. */
   trees(): Promise<readonly PublishedTree[]> | readonly PublishedTree[]
   tile(partition: number, level: number, index: number): Promise<Uint8Array | undefined>
   entries(partition: number, from: number, count: number): Promise<readonly Uint8Array[]>
@@ -75,8 +75,8 @@ async function proofText(
   entry: Uint8Array,
 ): Promise<string> {
   const { partition, cosigned, publishedSize } = tree
-  // An older checkpoint with cosignatures is preferred to the newest tree, because cosignatures of witnesses make a
-  // proof stronger.
+  // If an older checkpoint with cosignatures covers the entry, the proof uses it instead of the newest checkpoint,
+  // because cosignatures of witnesses make a proof stronger.
   const isCosigned = cosigned !== undefined && index < cosigned.size
   const { size, checkpoint } = isCosigned ? cosigned : { ...tree, size: publishedSize }
   const tiles = new Map<string, Promise<Uint8Array | undefined>>()

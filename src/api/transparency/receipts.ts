@@ -24,7 +24,7 @@ export function wantsReceipt(headers: Readonly<Record<string, string>>): boolean
   return headers[ACCEPT_RECEIPT] === '1'
 }
 
-/** Returns the answer with a receipt if the request asked for one and it can be signed. */
+/** Returns the answer, with a receipt if the request asked for one and the receipt can be signed. */
 export function withReceipt<Answer extends Answered>(
   answer: Answer,
   isWanted: boolean,

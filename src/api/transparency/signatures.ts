@@ -1,5 +1,5 @@
 /**
- * `GET /api/v1/transparency/signatures`: signatures of ended orders, and their permits once they have expired. The
+ * `GET /api/v1/transparency/signatures`: signatures of ended orders, and permits of these orders that have expired. The
  * public log contains only the hashes of signatures and permits.
  */
 
@@ -21,8 +21,8 @@ type RevealedOrder = {
 const HASH = /^0x[0-9a-f]{64}$/
 
 /**
- * Returns the route. `ended` returns those of the given orders that are no longer open, without permits that are still
- * valid.
+ * Returns the route. From the given orders, `ended` returns those that are no longer open, and leaves out permits that
+ * are still valid.
  */
 export function signatures(
   ended: (orderHashes: readonly OrderHash[]) => Promise<readonly RevealedOrder[]>,

@@ -45,7 +45,7 @@ export function broadcastAnswer(error: unknown): BroadcastAnswer {
   return 'unreachable'
 }
 
-/** Returns all text of an error, down to the node's own message. */
+/** Returns the messages of an error and of all its causes, down to the node's own message. */
 export function everythingSaid(error: unknown): string {
   const said: string[] = []
   let each = error
@@ -59,7 +59,7 @@ export function everythingSaid(error: unknown): string {
   return said.join('\n')
 }
 
-/** Returns the error as one line for people. */
+/** Returns the error as one short line for error messages. */
 export function shortly(error: unknown): string {
   if (error instanceof BaseError) return error.details || error.shortMessage
   return error instanceof Error ? error.message : String(error)

@@ -13,9 +13,9 @@ export function freshFees(baseFee: bigint, tip: bigint): Fees {
 }
 
 /**
- * Returns fees that replace a transaction with the fees `before`. Both fields are at least an eighth higher, which the
- * strictest nodes require. They are at least the current fees, unless `maxFeeCap` is too low for that. Returns
- * undefined if even an increase by an eighth exceeds `maxFeeCap`.
+ * Returns the fees for a replacement of a transaction that offered the fees `before`. Both fields are at least an
+ * eighth higher, which the strictest nodes require. Both are also at least the current fees `now`, unless `maxFeeCap`
+ * is too low for that. Returns undefined if even an increase by an eighth exceeds `maxFeeCap`.
  */
 export function bumpedFees(before: Fees, now: Fees, maxFeeCap: bigint): Fees | undefined {
   const bumped = {
@@ -24,7 +24,7 @@ export function bumpedFees(before: Fees, now: Fees, maxFeeCap: bigint): Fees | u
   }
   const maxFeePerGas = larger(bumped.maxFeePerGas, bumped.maxPriorityFeePerGas)
   if (maxFeePerGas <= maxFeeCap) return { ...bumped, maxFeePerGas }
-  // The current fees exceed the cap, but fees that are only an eighth higher than before may not.
+  // The current fees exceed the cap, but an increase of the old fees by an eighth may still be within the cap.
   const least = byAnEighth(before.maxFeePerGas)
   const tip = byAnEighth(before.maxPriorityFeePerGas)
   if (least > maxFeeCap || tip > maxFeeCap) return undefined

@@ -1,4 +1,4 @@
-/** State of one transaction in a lane, besides its row in the journal. */
+/** State of one transaction in a lane: its row in the journal, and the state that only this process needs. */
 
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 import type { Fees } from './fees.ts'
@@ -13,8 +13,8 @@ export type Entry = {
   /** Time at which this process last sent the transaction to a node. */
   broadcastAtMs: number
   /**
-   * Time at which the transaction became the first open one, so that only its own fees can delay it. Undefined while
-   * another transaction is first.
+   * Time at which the transaction became the first open one. From then on, only the transaction's own fees can delay
+   * it. Undefined while another transaction is first.
    */
   firstSinceMs: number | undefined
   receipt: Receipt | undefined
@@ -26,7 +26,7 @@ export type Entry = {
   missing: { readonly sinceMs: number; readonly block: number } | undefined
   abandoned: boolean
   underpriced: boolean
-  /** True if the node's last answer was that it will never accept the newest signed form. */
+  /** True if the node's last answer means that the node will never accept the newest signed form. */
   refused: boolean
   /**
    * True if a reorg reopened the transaction after its end was acknowledged, and the journal does not record the

@@ -109,7 +109,8 @@ export function makeLaneFollower(parts: FollowerParts) {
     const isBelow = blockNumber <= view.head.number
     const canonical = isBelow ? await node.block(blockNumber) : undefined
     if (canonical !== undefined) return canonical.hash !== blockHash
-    // Every block below the chain's head exists. A node that lacks one is behind the node that reported the head.
+    // Every block below the chain's head exists. A node that does not have the block is behind the node that reported
+    // the head.
     if (isBelow || !view.trusted) parts.unchecked()
     return !isBelow && view.trusted
   }

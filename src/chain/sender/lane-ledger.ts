@@ -75,8 +75,8 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
   }
 
   /**
-   * Stops watching finished transactions that have no block or whose block is too deep for a reorg, and the
-   * oldest above `WATCHED_MAX`.
+   * Stops watching finished transactions without a block, or with a block that is too deep for a reorg. If more than
+   * `WATCHED_MAX` finished transactions remain, stops watching the oldest.
    */
   function forget(headNumber: number): void {
     let watched = 0

@@ -26,7 +26,7 @@ type View = {
   readonly head: Head
   /** The sender's next nonce at the newest block. */
   readonly count: number
-  /** True if data that the node lacks can be taken as missing on the chain. */
+  /** True if data that the node does not have counts as missing on the chain. */
   readonly trusted: boolean
   /** True if the chain may have replaced blocks that were seen earlier. */
   readonly forked: boolean
@@ -34,5 +34,5 @@ type View = {
   readonly news: SenderUpdate[]
 }
 
-/** Purpose in the journal of a transaction that only uses up a nonce. */
+/** Value of `purpose` in the journal for a transaction that only uses up a nonce. */
 export const BLANK_PURPOSE = 'blank'

@@ -1,6 +1,6 @@
 /**
- * A lane: one key on one chain, and the only sender of that key. `sender.ts` documents what a lane guarantees; this
- * file stores, sends, follows and ends transactions.
+ * Makes a lane, the only sender of one key on one chain. `sender.ts` documents what a lane guarantees; this file
+ * stores, sends, follows and ends transactions.
  */
 
 import assert from 'node:assert/strict'
@@ -54,8 +54,8 @@ export function makeLane(options: LaneOptions): TransactionSender {
       })
     }
     if (!counted) {
-      // The journal may be from an older copy of the database. Then it lacks transactions that the chain or
-      // the node's pool has, so their nonces are skipped.
+      // The journal may be from an older copy of the database. Such a journal does not have all transactions of the
+      // chain and of the node's pool, so their nonces are skipped.
       ledger.skipTo(await node.transactionCount('pending'))
       counted = true
     }
@@ -126,8 +126,8 @@ export function makeLane(options: LaneOptions): TransactionSender {
 }
 
 /**
- * Makes the functions that decide whether a node's missing data counts as gone, and whether the chain may
- * have replaced blocks since the last poll.
+ * Makes two functions. One decides whether data that a node does not have counts as gone. The other decides whether the
+ * chain may have replaced blocks since the last poll.
  */
 function makeDoubt(
   { nowMs }: Pick<LaneOptions, 'nowMs'>,
@@ -137,12 +137,15 @@ function makeDoubt(
   let previous: Head | undefined
   let highest = 0
   let freshAtMs = nowMs()
-  /** True if a check after a reorg failed, so the next poll repeats it. */
+  /**
+   * True if the next poll must check for replaced blocks in any case, because the last check failed or was not
+   * reliable.
+   */
   let recheck = true
 
   /**
-   * Returns whether data that the node lacks counts as gone. While the node's head is behind a head seen earlier,
-   * returns false for up to `doubtMs`.
+   * Returns whether data that the node does not have counts as gone. While the node's head is behind a head seen
+   * earlier, returns false for up to `doubtMs`.
    */
   function believe(head: Head): boolean {
     if (head.number >= highest || nowMs() - freshAtMs >= policy.doubtMs) {
@@ -154,8 +157,8 @@ function makeDoubt(
   }
 
   /**
-   * Returns whether the chain may have replaced blocks since the last poll; true in the first poll. Returns
-   * undefined if the node lacks the last poll's block, because it is behind the node that reported the head.
+   * Returns whether the chain may have replaced blocks since the last poll; true in the first poll. Returns undefined
+   * if the node does not have the last poll's block. Such a node is behind the node that reported the head.
    */
   async function isForked(head: Head): Promise<boolean | undefined> {
     if (previous === undefined) return true

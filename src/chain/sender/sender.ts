@@ -67,7 +67,7 @@ export type SendRequest = {
   readonly to: Address
   readonly data: string
   readonly value?: bigint
-  /** If omitted, the gas is estimated; a call that would revert then throws a fault. */
+  /** Gas limit. If omitted, the gas is estimated, and `send` throws a fault if the call would revert. */
   readonly gas?: bigint
   readonly purpose: string
   readonly reference: string
@@ -92,7 +92,7 @@ export type SenderUpdate =
   /** The transaction was signed again; the last of `transaction.hashes` is the hash of the new form. */
   | { readonly type: 'replaced'; readonly transaction: TransactionRow }
   | { readonly type: 'mined'; readonly transaction: TransactionRow; readonly receipt: Receipt }
-  /** The transaction has ended; there is no receipt if it was lost. The owner must acknowledge the end. */
+  /** The transaction has ended. A lost transaction has no receipt. The owner must acknowledge the end. */
   | {
       readonly type: 'finished'
       readonly transaction: TransactionRow

@@ -1,4 +1,7 @@
-/** `sibyl approve` and `sibyl redeem`: approvals of a trader, and payouts of resolved markets. */
+/**
+ * `sibyl approve` and `sibyl redeem`: lets the exchange move a trader's funds, and redeems the payouts of resolved
+ * markets.
+ */
 
 import type { RelayMarket } from '#client/relayer.ts'
 import { CommandError, OptionError } from '#devnet/command.ts'

@@ -1,4 +1,7 @@
-/** `sibyl warp`, `sibyl market create` and `sibyl maker`: commands for a devnet. */
+/**
+ * `sibyl warp`, `sibyl market create` and `sibyl maker`: moves the clock of a devnet, creates a market, and quotes in
+ * open markets.
+ */
 
 import type { Config } from '#client/answers.ts'
 import { registerApiKey } from '#client/api-keys.ts'

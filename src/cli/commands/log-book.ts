@@ -69,8 +69,8 @@ function laterThan({ seq, at }: PastMoment): Moment['isLater'] {
 }
 
 /**
- * Verifies a whole log and returns the book at the moment. Returns undefined if the log has no event of the
- * market up to the moment.
+ * Verifies a whole log and returns the book at the requested moment. Returns undefined if the log has no event of the
+ * market up to that moment.
  */
 async function bookAt(log: NamedLog, moment: Moment): Promise<LocalBook | undefined> {
   const { marketId, outcome, isLater } = moment

@@ -194,7 +194,10 @@ function makeDelegates(url: string): (order: OrderOnChain) => Promise<ReadonlySe
   }
 }
 
-/** Returns the address that signed an order. Throws if the signature or the permit differs from the logged one. */
+/**
+ * Returns the address that signed an order; undefined if the signature is malformed. Throws if the signature or the
+ * permit does not match its hash in the log.
+ */
 async function signerOf(
   order: PublicOrder,
   { signature, permit }: SignaturesAnswer['orders'][number],
@@ -205,7 +208,7 @@ async function signerOf(
       `${named}: the signature from the exchange does not match the hash in the log`,
     )
   }
-  // A permit that has not expired is still hidden.
+  // The exchange hides a permit until the permit has expired, so a missing permit is not an error.
   if (permit !== undefined && permitHash(permit, hexSha256) !== order.permitHash) {
     throw new CommandError(
       `${named}: the permit from the exchange does not match the hash in the log`,

@@ -79,7 +79,10 @@ function keptIn(folder: string | undefined): Checkpoint[] {
   })
 }
 
-/** Throws if a log that was verified before is no longer listed: an exchange could hide a rewritten log this way. */
+/**
+ * Throws if a log that was verified before is no longer listed. An exchange that has rewritten a log could hide this by
+ * no longer listing the log.
+ */
 function requireAll(logs: readonly NamedLog[], origins: readonly string[]): void {
   const missing = origins.find((origin) => !logs.some((log) => log.origin === origin))
   if (missing === undefined) return
@@ -208,8 +211,8 @@ async function acceptedAt(
     throw new CommandError('the exchange sent the proof of another entry')
   }
   const { head, lines } = readEntry(entry)
-  // Skip the comparison of market and sequence number if the entry has only a piece of an event: such an
-  // entry is part of one long match.
+  // Skip the comparison of market and sequence number if the entry has only a piece of an event. Such an entry is one
+  // of several that together contain a long match.
   const events = head.pieces === undefined ? eventsIn(lines, head.first) : []
   const isLate = events.every((each) => each.marketId !== marketId || each.seq > seq)
   if (events.length > 0 && isLate) {

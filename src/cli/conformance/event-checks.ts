@@ -1,4 +1,4 @@
-/** Checks of events. A server may lack events; the checks are then skipped. */
+/** Checks of events. The checks are skipped if the server has no events. */
 
 import type { Check } from './check.ts'
 import { demand, demandEqual, Skipped } from './mismatch.ts'

@@ -1,5 +1,6 @@
 /**
- * Checks of matching rules and implied books. A server may lack complementary markets; their checks are then skipped.
+ * Checks of matching rules and implied books. The checks of complementary markets are skipped if the server has no such
+ * markets.
  */
 
 import type { Check } from './check.ts'

@@ -124,7 +124,7 @@ export const ORDER_CHECKS: readonly Check[] = [
       const good = await traderOf(world).sign()
       for (const [field, value] of SPOILT) {
         // An order with another expiration can be parsed, but its signature is invalid. The server may report the
-        // signature first.
+        // signature instead of the expiration, so this field is skipped.
         if (field === 'expiration') continue
         const answer = await place(world, spoil(good, field, value))
         demandRefusal(answer, { status: 400, field: `order.${field}` })

@@ -56,8 +56,8 @@ const shapeOf = (fields: readonly string[]) =>
   Object.fromEntries(fields.map((field) => [field, KINDS[field] ?? PRESENT]))
 
 /**
- * Reads a GET endpoint and checks the fields of the answer. Fills the path with an open market, and with the trader's
- * address or an unknown address.
+ * Reads a GET endpoint and checks the fields of the answer. Fills the path with an open market and the trader's
+ * address. Without a trader, uses an address that has no orders or trades.
  */
 export async function readEndpoint<T>(world: World, path: string, query = ''): Promise<T> {
   const endpoint = ENDPOINTS.find((one) => one.method === 'GET' && one.path === `/api/v1${path}`)

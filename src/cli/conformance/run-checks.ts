@@ -1,4 +1,4 @@
-/** Runs the checks. A failed check does not prevent the others. */
+/** Runs the checks. If a check fails, the remaining checks still run. */
 
 import { AUTH_CHECKS } from './auth-checks.ts'
 import type { Check } from './check.ts'

@@ -28,7 +28,7 @@ export const PRICE = kind(
 )
 export const BYTES32 = matches('0x and 64 hex digits', /^0x[0-9a-fA-F]{64}$/)
 export const ADDRESS = matches('0x and 40 hex digits', /^0x[0-9a-fA-F]{40}$/)
-/** A transaction hash; empty until there is a transaction. */
+/** A transaction hash; empty if no transaction has been sent yet. */
 export const TX_HASH = matches('a transaction hash or empty', /^(0x[0-9a-fA-F]{64})?$/)
 export const LIST = kind('a list', Array.isArray)
 export const CATEGORY = matches('a category', /^(defi|protocol|stablecoin|general)$/)

@@ -36,7 +36,7 @@ export type World = {
   /** Returns a market that accepts orders; the check is skipped if there is none. */
   readonly openMarket: () => Promise<Market>
   readonly trader: Trader | undefined
-  /** Signs an order at the lowest price with a throwaway key. */
+  /** Signs an order at a very low price with a throwaway key. */
   readonly signWithThrowawayKey: (changes?: Partial<RestingOrder>) => Promise<OrderSubmission>
 }
 

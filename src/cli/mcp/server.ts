@@ -10,7 +10,7 @@ import { showJson } from '../show.ts'
 import type { McpSdk } from './sdk.ts'
 import { argumentFlaw, Refusal, type Tool } from './tools.ts'
 
-/** One log line per call: the tool, its arguments, and the result. */
+/** Writes one log line for a call: the tool, its arguments, and the result. */
 export type CallLog = (line: {
   readonly tool: string
   readonly args: object

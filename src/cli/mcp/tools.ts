@@ -1,8 +1,7 @@
 /**
- * The tools of `sibyl mcp`. Reading tools are always available. Trading tools need the key of a delegate: the
- * exchange enforces the limits of the delegation, and the tools enforce the limits of this run. Without
- * `isLive`, an order is only validated by the exchange, and a cancel does nothing. Arguments come from a
- * model, so they may be anything.
+ * The tools of `sibyl mcp`. Reading tools are always available. Trading tools need the key of a delegate: the exchange
+ * enforces the limits of the delegation, and the tools enforce the limits of this run. Without `isLive`, the exchange
+ * only validates an order, and a cancel does nothing. Arguments come from a model, so they may be invalid.
  */
 
 import type { Client, PlaceIntent } from '#client/client.ts'

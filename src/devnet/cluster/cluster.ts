@@ -83,7 +83,10 @@ async function run(values: Values): Promise<void> {
   await cluster.dispose()
 }
 
-/** Returns a script for the user that makes a trade between two traders at different fronts. */
+/**
+ * Returns a script that the user can copy into a terminal. The script makes a trade between two traders at different
+ * fronts.
+ */
 async function firstTrade(one: string, other: string): Promise<string> {
   const { DEMO_TRADERS, devnetKey } = await import('../accounts.ts')
   const [ann, bob] = DEMO_TRADERS

@@ -1,7 +1,7 @@
 /**
  * Database servers on loopback for tests: one MariaDB, or three as a Galera cluster. Tests kill and restart them, one
- * by one or all at once. After all nodes of a cluster were killed, `heal` first compares their last positions, as an
- * operator must do. Debian's packages `mariadb-server` and `galera-4` must be installed.
+ * by one or all at once. After all nodes of a cluster were killed, `heal` finds the node with the newest data and
+ * starts this node first, as an operator must do. Debian's packages `mariadb-server` and `galera-4` must be installed.
  */
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
@@ -24,8 +24,8 @@ const PROVIDER = '/usr/lib/galera/libgalera_smm.so'
 const SERVER = '/usr/sbin/mariadbd'
 const DATABASES = ['sibyl_log', 'sibyl_other', 'sibyl'] as const
 /**
- * Returns the user of the servers. A server that copies its files to another server must not run as root; a single
- * server runs as the current user.
+ * Returns the user that runs the servers. The servers of a cluster copy files to each other and must not run as root.
+ * If root starts a cluster, its servers run as `mysql`. In all other cases, servers run as the current user.
  */
 const userOf = (count: number): string =>
   count > 1 && process.getuid?.() === 0 ? 'mysql' : userInfo().username
@@ -51,7 +51,8 @@ type Node = {
 
 export type DatabaseServers = {
   /**
-   * Returns the address of all nodes, beginning with the node `first`, so that writers can start with different nodes.
+   * Returns one URL with the hosts of all nodes. The node `first` comes first, so that different writers can start with
+   * different nodes.
    */
   url(first?: number, database?: (typeof DATABASES)[number]): string
   /** Returns the address of one node. */
@@ -100,7 +101,10 @@ export async function openDatabaseServers(
     })
   }
 
-  /** Returns the last position that a node reports in recovery mode. */
+  /**
+   * Returns the position of the last transaction that a node has stored. Starts the node in recovery mode to read the
+   * position.
+   */
   async function positionOf(node: Node): Promise<Position> {
     const args = [...argumentsOf(node, false), '--wsrep-recover']
     const child = spawn(SERVER, args, { stdio: ['ignore', 'ignore', 'pipe'] })
@@ -127,7 +131,8 @@ export async function openDatabaseServers(
       if (node.process === undefined) {
         start(node, false, count === 1 ? '' : (await positionOf(node)).text)
       }
-      // The nodes start one after the other, because two full copies at once would need two donors.
+      // The nodes start one after the other. Each node that copies all data occupies another node as its donor, so two
+      // copies at once would need two donors.
       await isUp(node)
     }
   }
@@ -200,7 +205,8 @@ function serverArguments(
   const options = [
     `gmcast.listen_addr=tcp://127.0.0.1:${node.group}`,
     `ist.recv_addr=127.0.0.1:${node.fetches}`,
-    // A node that was alone when all nodes were killed must not start the cluster by itself.
+    // A node that was the last one in the cluster before it was killed must not start the cluster by itself. `heal`
+    // decides which node starts the cluster.
     'pc.recovery=false',
     'evs.suspect_timeout=PT3S',
     'evs.keepalive_period=PT0.5S',

@@ -34,7 +34,9 @@ export async function reportOf(node: ClusterNode): Promise<NodeReport> {
   }
 }
 
-/** Returns a line for each node, and one for market threads that no reachable node serves. */
+/**
+ * Returns a line for each node. If no reachable node serves some market threads, adds a line that lists these threads.
+ */
 export function statusLines(reports: readonly NodeReport[], threads: Threads): string[] {
   const served = new Set(
     reports.filter(({ isCut }) => !isCut).flatMap(({ checks }) => Object.keys(checks)),

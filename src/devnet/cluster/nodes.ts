@@ -82,7 +82,10 @@ export function makeNode(options: NodeOptions): ClusterNode {
     }, isFinal)
   }
 
-  /** Returns whether the node has started: a front when it is ready, any other node when it prints that it runs. */
+  /**
+   * Returns whether the node has started. A front has started when it is ready. Any other node has started when it
+   * prints that it runs.
+   */
   async function isServing(): Promise<boolean> {
     if (kind === 'front') return (await fetch(`${url}/readyz`)).status === 200
     return readFileSync(logFile).subarray(begun).includes(`node ${name} runs`)

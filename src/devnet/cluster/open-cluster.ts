@@ -28,7 +28,7 @@ type ClusterOptions = {
   readonly fronts: number
   readonly markets: number
   readonly galera: boolean
-  /** Additional settings for all nodes. A setting that the cluster itself makes takes precedence. */
+  /** Additional settings for all nodes. They do not override the cluster's own settings. */
   readonly environment?: Readonly<Record<string, string>>
   readonly say: (line: string) => void
 }
@@ -81,7 +81,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     const nodes = new Map<string, ClusterNode>()
     /**
      * Index in `closers` at which the closers of wires (the connections that can be cut) are inserted. Closers run in
-     * reverse order, so wires close after the nodes, which need them to stop.
+     * reverse order, so wires close after the nodes. A node needs its wires until it has stopped.
      */
     const wiresAt = closers.length
     closers.push(async () => {

@@ -14,9 +14,9 @@ type Wire = {
   close(): void
 }
 
-/** Wires to all servers of a kind (NATS or database), for example from one node. */
+/** One wire to each server of a kind: to all NATS servers, or to all database servers. */
 export type Wires = {
-  /** Returns the address with each server replaced by its wire. */
+  /** Returns `url` with the port of each server replaced by the port of its wire. */
   through(url: string): string
   set(state: Cut): void
   close(): void
@@ -80,8 +80,8 @@ async function openWire(toPort: number): Promise<Wire> {
       state = next
       for (const pair of [...pairs]) {
         if (next === 'silent') hush(pair)
-        // Close connections after a silent cut: they would deliver the data that waited during the cut as outdated
-        // messages.
+        // Close the connections after a silent cut. Otherwise they would deliver the messages that waited during the
+        // cut, which are outdated.
         else if (next === 'ended' || before === 'silent')
           for (const socket of pair) socket.destroy()
       }

@@ -9,7 +9,10 @@ export type SimulatedRequest = {
   readonly authorization: string
 }
 
-/** A body, or a stream of events that lasts until the reader disconnects; undefined closes the connection. */
+/**
+ * Answer of a provider: a body, or a stream of events that lasts until the client disconnects. If the answer is
+ * undefined, the connection is closed.
+ */
 export type SimulatedAnswer =
   | { readonly status: number; readonly body: string }
   | { readonly status: 200; readonly follow: (to: Pushed) => () => void }
@@ -17,7 +20,7 @@ export type SimulatedAnswer =
 
 export type SimulatedSocket = { message(text: string): void; closed(): void }
 
-/** Prices and times from which a provider builds its messages; its fault changes some of them. */
+/** Prices and times from which a provider builds its messages. A fault of the provider changes some of these values. */
 export type ProviderView = {
   readonly tickMs: number
   readonly assets: readonly string[]

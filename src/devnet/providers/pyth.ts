@@ -7,7 +7,10 @@ import { notFound, type ProviderView, type SimulatedProvider } from './provider.
 const CENT = 10 ** (PRICE_DECIMALS - 2)
 const IDS: PriceProvider['names'] = PRICE_PROVIDERS.pyth.names
 
-/** Returns the id of the asset's feed at the real provider; for an asset without one, a made-up id of the same form. */
+/**
+ * Returns the id of the asset's feed at the real provider. For an asset without a known id, returns a made-up id of the
+ * same form.
+ */
 const idOf = (asset: string): string =>
   IDS[asset] ?? Buffer.from(asset.padEnd(32, '.')).toString('hex')
 

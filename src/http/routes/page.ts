@@ -54,7 +54,10 @@ type PageOptions = {
  */
 const DEADLINE_MS = 30_000
 const NAME_CHARS_MAX = 200
-/** Cost in reads of the page at a link: it needs queries of the database, and its document is decompressed. */
+/**
+ * Factor that multiplies the cost of the page at a share link. This page needs database queries, and its document is
+ * decompressed.
+ */
 const SHARED_WEIGHT = 10
 
 /**

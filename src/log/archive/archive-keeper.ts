@@ -102,8 +102,8 @@ export class ArchiveKeeper {
   }
 
   /**
-   * Returns the offset below which the log may be truncated: at most `below`, and at most the offset after the last
-   * archived event. Starts archiving if enough events wait.
+   * Returns the offset below which the log may be truncated: `below`, or the offset after the last archived event if
+   * that offset is lower. Starts archiving if enough events wait.
    */
   reach(below: number, { firstOffset }: FileState): number {
     if (this.#trouble !== undefined) this.#look()
@@ -163,8 +163,8 @@ export class ArchiveKeeper {
 }
 
 /**
- * Returns the fault of a failed job. Retryable faults get the code `LOG_ARCHIVE_FAILED`, because a thread
- * that ends reports `LOG_MERGE_FAILED` for every job.
+ * Returns the fault of a failed archiving job. A retryable fault gets the code `LOG_ARCHIVE_FAILED`. If the background
+ * thread ends, its fault has the code `LOG_MERGE_FAILED` even for an archiving job.
  */
 function archiveFault(error: unknown): unknown {
   if (!(error instanceof Fault) || !error.retryable) return error

@@ -154,7 +154,7 @@ function readEither<Event extends LogEvent, Read>(
   read: (from: 'log' | 'archive') => Read[],
 ): Read[] {
   // A running exchange may truncate the log during the read. The archive then has the events, so the second attempt
-  // reads it.
+  // reads the archive.
   for (let attempt = 0; attempt < 2; attempt++) {
     if (fromOffset < log.firstOffset(partition)) {
       const found = read('archive')

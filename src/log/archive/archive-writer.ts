@@ -46,7 +46,8 @@ export type ArchiveJob = {
   readonly home: RowHome
   readonly database: string
   /**
-   * The job copies whole rows from the offset `from` on, all below `below`, until they have about `segmentBytes` bytes.
+   * The job copies whole rows from the offset `from` up to the offset `below` (excluded). It stops when it has copied
+   * about `segmentBytes` bytes.
    */
   readonly from: number
   readonly below: number

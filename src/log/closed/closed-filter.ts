@@ -20,7 +20,7 @@ type HashWords = Int32Array
 
 export type FilterSeeds = readonly [number, number]
 
-/** Returns the filter's number of words for about this many orders. */
+/** Returns the size, in 32-bit words, of a filter for about this many orders. */
 export function filterWordsFor(orders: number): number {
   const unit = FILTER_PAGE_WORDS << HALVINGS
   return unit * Math.max(1, Math.ceil((orders * BITS_PER_ORDER) / (32 * unit)))
@@ -39,12 +39,12 @@ function setBit(filter: Uint32Array, at: number, bit: number): void {
   filter[at + (bit >>> 5)]! |= 1 << (bit & 31)
 }
 
-/** Returns the first word of a hash's block in a filter of `words` words. */
+/** Returns the index of the first word of the hash's block, in a filter of `words` words. */
 export function blockOf(hash: HashWords, words: number, seeds: FilterSeeds): number {
   return Math.floor((mix(hash[2]!, seeds[0]) / 2 ** 32) * (words / BLOCK_WORDS)) * BLOCK_WORDS
 }
 
-/** Returns whether the block at this word may contain the hash. */
+/** Returns whether the block that begins at word `at` may contain the hash. */
 export function blockMayHold(
   words: Uint32Array,
   at: number,

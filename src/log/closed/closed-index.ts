@@ -13,13 +13,13 @@ import { randomInt } from 'node:crypto'
 
 const SEGMENTS = 256
 const SLOTS_MIN = 64
-/** Row numbers have 40 bits: a thousand rows a second for 34 years. */
+/** Maximum row number. Its 40 bits are enough for a thousand rows a second for 34 years. */
 const ROW_MAX = 2 ** 40 - 1
 
 type Segment = {
   /**
-   * Two words per slot: 24 bits of the mixed fingerprint above the row's high 8 bits, then its low 32 bits. Row 0 means
-   * an empty slot.
+   * Two words per slot. The first word has 24 bits of the mixed fingerprint and the high 8 bits of the row. The second
+   * word has the low 32 bits of the row. Row 0 means an empty slot.
    */
   cells: Uint32Array
   mask: number
@@ -75,8 +75,8 @@ export class ClosedIndex {
       if (found === row && ((cells[2 * slot]! ^ (mixed << 8)) & KEY_MASK) === 0) break
       slot = (slot + 1) & mask
     }
-    // Move later entries back into the empty slot. Skip an entry that would then be before the slot where a search for
-    // it begins.
+    // Move later entries back into the empty slot. Skip an entry if the empty slot is before the slot where lookups of
+    // that entry begin.
     let gap = slot
     for (let next = (gap + 1) & mask; rowAt(cells, next) !== 0; next = (next + 1) & mask) {
       const home = (cells[2 * next]! >>> 8) & mask
@@ -102,7 +102,10 @@ const NONE: number[] = []
 
 /** Fingerprint bits of a slot's first word. */
 const KEY_MASK = 0xffffff00
-/** Maximum number of slots of a table: the 24 stored bits cannot address more. */
+/**
+ * Maximum number of slots of a table. A slot number is computed from the 24 stored fingerprint bits, which cannot
+ * address more slots.
+ */
 const SLOTS_MAX = 2 ** 24
 
 function emptySegment(slots: number): Segment {
@@ -126,7 +129,9 @@ function rowAt(cells: Uint32Array, slot: number): number {
   return (cells[2 * slot]! & 0xff) * 2 ** 32 + cells[2 * slot + 1]!
 }
 
-/** Stores a row in the first free slot for `key`. The top 24 bits of `key` are those of the mixed fingerprint. */
+/**
+ * Stores a row in the first free slot for `key`. The top 24 bits of `key` are the stored bits of the mixed fingerprint.
+ */
 function put(segment: Segment, key: number, row: number): void {
   const { cells, mask } = segment
   let slot = (key >>> 8) & mask

@@ -14,8 +14,8 @@ import type { ClosedRun, RunMeta } from './closed-run.ts'
 import type { ClosedTable } from './closed-table.ts'
 
 /**
- * Maximum number of table rows that one step removes after their orders are in a run (a sorted file), and approximate
- * maximum number of orders in these rows.
+ * Maximum number of table rows that one step removes, and approximate maximum number of orders in these rows. The
+ * orders of a removed row are already in a run (a sorted file).
  */
 const REMOVED_ROWS = 2_048
 const REMOVED_ORDERS = 8_192
@@ -54,8 +54,8 @@ export class ClosedKeeper {
   }
 
   /**
-   * Does one step of moving closed orders into runs and of merging runs. Returns whether the next step should follow
-   * immediately.
+   * Performs one step of the work on closed orders: moving rows into runs, and merging runs. Returns whether the next
+   * step should follow immediately.
    */
   step(nowSec: number): boolean {
     const { table } = this.#ports

@@ -26,8 +26,8 @@ export type MergeJob = {
 }
 
 /**
- * Writes the new run, and returns its description when it is durable; undefined if no order is left. The run is used
- * only after the partition's table names it.
+ * Writes the new run. Returns the description of the run when its file is durable, or undefined if no order is left.
+ * The run is used only after the partition's table names it.
  */
 export function mergeClosed(job: MergeJob): RunMeta | undefined {
   const path = join(job.folder, job.name)

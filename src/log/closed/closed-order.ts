@@ -70,7 +70,7 @@ type Latin1Buffer = Buffer<ArrayBuffer> & {
 }
 
 /**
- * Buffer for hex text, with room for the longest. Text begins at byte 2, so that the digits after `0x` are aligned to
+ * Buffer with room for the longest hex text. The text begins at byte 2, so that the digits after `0x` are aligned to
  * words.
  */
 const text = Buffer.from(new ArrayBuffer(68)) as Latin1Buffer
@@ -127,8 +127,8 @@ function newHashKey(): HashKey {
 }
 
 /**
- * Results of `hashKeyOf` (the searched hash) and of `hashKeyAt` (an order's hash that is compared with it).
- * Each is valid until the next call of its function.
+ * Reused results: `asked` of `hashKeyOf`, and `met` of `hashKeyAt`. A result is valid until the next call of the same
+ * function.
  */
 const asked = newHashKey()
 const met = newHashKey()

@@ -38,8 +38,8 @@ const BLOCK_ORDERS = 64
 const BLOCK_BYTES = BLOCK_ORDERS * CLOSED_ORDER_BYTES
 const FENCE_BYTES = 12
 /**
- * The file is synced whenever this many bytes were written, because a commit of the log has to wait for pending
- * writes of other files.
+ * The file is synced whenever this many bytes were written. Otherwise a commit of the log would have to wait for many
+ * pending bytes of this file.
  */
 const SYNCED_BYTES = 1024 * 1024
 
@@ -54,8 +54,7 @@ export type RunMeta = {
   /** Checksum of the index, which contains the checksums of all other parts of the file. */
   readonly indexCrc: number
   /**
-   * Unix seconds after which orders of the run may be forgotten: an evenly spaced sample, including the first and the
-   * last.
+   * Unix seconds after which orders of the run may be forgotten: the minimum, evenly spaced quantiles, and the maximum.
    */
   readonly forgetAfterSec: readonly number[]
 }
@@ -367,7 +366,7 @@ class Sample {
     this.#every *= 2
   }
 
-  /** Returns the minimum, the maximum and evenly spaced values between them. */
+  /** Returns the minimum of the values, evenly spaced quantiles, and the maximum. */
   evenly(): number[] {
     const sorted = Float64Array.from(this.#values).sort()
     const places = Array.from({ length: EVENLY - 2 }, (_, index) => (index + 1) / (EVENLY - 1))

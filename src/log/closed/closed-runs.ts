@@ -22,7 +22,10 @@ const FAN_IN = 4
 const FORGOTTEN_SHARE = 0.5
 
 export type RunsOptions = {
-  /** Maximum memory of filters. If they need more, the filters of the oldest runs stay on the disk. */
+  /**
+   * Maximum size in bytes of all filters in memory. If the filters need more, those of the oldest runs are read from
+   * disk on demand.
+   */
   readonly filterBytesMax: number
   /** Maximum number of orders in a run. */
   readonly runOrdersMax: number
@@ -127,7 +130,7 @@ export class ClosedRuns {
     for (const { run } of this.#runs) run.check()
   }
 
-  /** Returns an id for a new run, above those of all others. */
+  /** Returns an id for a new run, higher than the ids of all other runs. */
   get nextId(): number {
     return (this.#runs[0]?.id ?? 0) + 1
   }

@@ -52,7 +52,10 @@ type Due = {
   readonly more: boolean
 }
 
-/** Entries of the index as two arrays of equal length, because an append may add thousands of entries. */
+/**
+ * Entries of the index, as two arrays of equal length. An append may add thousands of entries, and one object per entry
+ * would cost more.
+ */
 class IndexEntries {
   readonly fingerprints: number[] = []
   readonly rows: number[] = []
@@ -80,7 +83,7 @@ export class ClosedTable {
   #index = new ClosedIndex()
   /** Rows up to and including `to` are being moved into a run; they no longer change. */
   #frozen: { readonly index: ClosedIndex; readonly to: number } | undefined
-  /** Rows up to and including this one are in a run; they are removed in small steps. */
+  /** Rows up to and including this row number are in a run. They are removed from the table in small steps. */
   #spilledTo: number
   #hasSpilled = false
   /** Row that `due` has reached, and the latest second for which it was called. */

@@ -45,7 +45,10 @@ type Running = {
   readonly waiting: Map<number, PromiseWithResolvers<unknown>>
 }
 
-/** Makes the jobs of one writer. The first job starts the thread: most logs never need the thread. */
+/**
+ * Creates an object that runs the long jobs of one writer in a thread. The thread starts only with the first job,
+ * because most logs never need the thread.
+ */
 export function makeBackgroundJobs(): BackgroundJobs {
   let running: Running | undefined
   let lastNumber = 0

@@ -26,7 +26,7 @@ export class BatchReader<Event extends LogEvent> {
   readonly #state: BetterSqlite3.Statement
   readonly #around: BetterSqlite3.Statement
   readonly #at: BetterSqlite3.Statement
-  /** The row in which the last read stopped, so that the next read need not decode it again. */
+  /** The decoded row in which the last read stopped. It is kept so that the next read need not decode the row again. */
   #half: { first: number; records: LogRecord<Event>[] } | undefined
 
   constructor(
@@ -97,7 +97,7 @@ export class BatchReader<Event extends LogEvent> {
     return first + end
   }
 
-  /** Returns the rows that contain `limit` records from an offset on, in one read transaction. */
+  /** Returns the rows that contain `limit` records from `fromOffset` on, in one read transaction. */
   #rows(fromOffset: number, limit: number): BatchRow[] {
     const rows: BatchRow[] = []
     // If the owner calls this within its own transaction, do not begin another one.

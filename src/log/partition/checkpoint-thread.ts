@@ -8,7 +8,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { ASKED, type CheckpointThreadData, FILES, STOP, WORDS } from './checkpointer.ts'
 
-/** Minimum pause between checkpoints, because each costs two syncs. */
+/** Minimum pause between checkpoints, because each checkpoint costs two syncs. */
 const PAUSE_MS = 5
 
 /**

@@ -34,14 +34,20 @@ export type Checkpointer = {
   stop(): Promise<void>
 }
 
-/** Makes a checkpointer. The first request starts the thread: a log with few writes does not need the thread. */
+/**
+ * Creates a checkpointer. The thread starts only with the first request, because a log with few writes does not need
+ * the thread.
+ */
 export function makeCheckpointer(files: readonly string[], name = 'log-checkpoints'): Checkpointer {
   const words = new SharedArrayBuffer(4 * (FILES + WORDS * files.length))
   const shared = new Int32Array(words)
   let worker: Worker | undefined
   let ended = false
   let stopping = false
-  /** Callers that wait for a checkpoint: the file, and the number of checkpoints that must have ended. */
+  /**
+   * Callers that wait for a checkpoint. Each caller has a file, and the number of checkpoints of that file that must
+   * have ended.
+   */
   let waiting: { readonly file: number; readonly count: number; readonly resolve: () => void }[] =
     []
   const endedOf = (file: number): number => Atomics.load(shared, FILES + WORDS * file + 1)
@@ -65,7 +71,7 @@ export function makeCheckpointer(files: readonly string[], name = 'log-checkpoin
     })
     // The thread sends a message after each checkpoint.
     worker.on('message', resolveWaiting)
-    // Ignore the error: without the thread the writer does the checkpoints itself, which is slower but as safe.
+    // Ignore the error: without the thread, the writer does the checkpoints itself. This is slower, but just as safe.
     worker.on('error', () => undefined)
   }
   const ask = (file: number): void => {

@@ -32,7 +32,9 @@ export function openDiskRoom(options: {
   readonly folder: string
   /** Name of the reserve file; each writer has its own. */
   readonly name: string
-  /** Size of the reserve file, and the space that must be free in addition. */
+  /**
+   * `reserveBytes`: size of the reserve file. `freeBytesMin`: space that must be free in addition to the reserve file.
+   */
   readonly reserveBytes: number
   readonly freeBytesMin: number
 }): DiskRoom {

@@ -40,7 +40,7 @@ type Place = {
   readonly paths: PartitionPaths
   readonly upcasters: Upcasters
   readonly runs: RunsOptions
-  /** Maximum size of the database file; an append beyond it fails like a full disk. */
+  /** Maximum size of the database file. An append beyond this size fails as if the disk were full. */
   readonly bytesMax?: number
   /**
    * True to open even a log that ends before its mark: acknowledged commands are lost, and the operator accepts that.
@@ -117,7 +117,7 @@ export function openPartitionFile<Event extends LogEvent>(
       state,
     }
     // Truncating makes the write-ahead file start over with new salts, so that the remains of a torn commit can never
-    // become part of a later one.
+    // become part of a later commit.
     const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[]
     if (checkpoint?.busy !== 0) {
       throw new Fault(
@@ -250,7 +250,7 @@ function lost(path: string, lastOffset: number, why: string): Fault {
   )
 }
 
-/** Writes the row that describes the file. Call it within a transaction, last before the commit. */
+/** Writes the row that describes the file. Call it within a transaction, as the last write before the commit. */
 export function writeState(
   file: { readonly updateState: Database.Statement },
   state: FileState,
@@ -259,7 +259,9 @@ export function writeState(
   file.updateState.run(json, crc32(json))
 }
 
-/** Rolls back. Returns whether the connection has left its transaction. */
+/**
+ * Rolls back the open transaction, if there is one. Returns whether the connection is now outside of any transaction.
+ */
 export function rollBack(db: Database.Database): boolean {
   try {
     if (db.inTransaction) db.exec('ROLLBACK')

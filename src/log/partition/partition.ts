@@ -47,9 +47,9 @@ import { sqliteFault } from './sqlite-fault.ts'
 /** After this many written pages, the writer requests a checkpoint in another thread. */
 const CHECKPOINT_ASKED_PAGES = 256
 /**
- * Numbers of written pages at which the writer completes a checkpoint itself, so that the write-ahead file starts over.
- * From the first number on, it does so right after a checkpoint of the other thread, when few pages are left to copy.
- * At the second number, it does so without waiting for the other thread.
+ * From `CHECKPOINT_OWN_PAGES` written pages on, the writer does a checkpoint itself, so that the write-ahead file
+ * starts over. It does so right after the other thread has ended a checkpoint, because then few pages are left to copy.
+ * From `CHECKPOINT_OWN_PAGES_MAX` written pages on, the writer does not wait for the other thread.
  */
 const CHECKPOINT_OWN_PAGES = 2_000
 const CHECKPOINT_OWN_PAGES_MAX = 8_000
@@ -64,7 +64,7 @@ type PartitionOptions<Event extends LogEvent> = FileOptions<Event> & {
   }
   /** Requests a checkpoint in another thread, after enough pages were written. */
   readonly askCheckpoint: () => void
-  /** Returns the number of ended checkpoints of that thread. */
+  /** Returns the number of checkpoints that the other thread has ended. */
   readonly checkpoints: () => number
 }
 
@@ -75,7 +75,10 @@ export class Partition<Event extends LogEvent> {
   readonly #archive: ArchiveKeeper | undefined
   #open: PartitionFile<Event> | undefined
   #keeper: ClosedKeeper | undefined
-  /** Pages written since the last request to the checkpoint thread, and since the last checkpoint by the writer. */
+  /**
+   * Number of pages written since the last request to the checkpoint thread (`#pagesUnasked`), and since the writer's
+   * own last checkpoint (`#pagesInWal`).
+   */
   #pagesUnasked = 0
   #pagesInWal = 0
   /** Resolves when the unfinished snapshots of closed files have ended. */
@@ -213,7 +216,10 @@ export class Partition<Event extends LogEvent> {
     return this.#options.closedOrdersMax - this.#file().closed.size
   }
 
-  /** Returns the number of closed orders in runs, and the memory in bytes of filters and of the index. */
+  /**
+   * Returns the number of closed orders in runs (`orders`), the memory of the runs' filters in bytes (`filterBytes`),
+   * and the memory of all runs and of the table's index in bytes (`memory`).
+   */
   closedRuns(): { readonly orders: number; readonly filterBytes: number; readonly memory: number } {
     const { runs, size } = this.#file().closed
     return {

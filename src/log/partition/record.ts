@@ -1,7 +1,7 @@
 /**
- * Encoding of a batch of events as rows of at most a few megabytes. Each row is a JSON array with one event per line, a
- * version, and a CRC-32 over the row's identity and bytes. Only the current version is written; rows of older versions
- * are converted when they are read.
+ * Encodes a batch of events as rows of at most a few megabytes. A row has a JSON array with one event per line, a
+ * version number, and a CRC-32 over the row's identity and bytes. Only the current version is written; rows of older
+ * versions are converted when they are read.
  */
 
 import assert from 'node:assert/strict'
@@ -81,8 +81,8 @@ export class BatchEncoder {
     text.clear()
     let from = firstOffset
     let count = 0
-    // Loops by index, here and in the writers of events: inside `for … of`, V8 does not inline its fast calls, and
-    // writing takes 1.5 times as long.
+    // Loop by index, here and in the writers of events. Inside `for … of`, V8 does not inline fast calls, and writing
+    // takes 1.5 times as long as with an index.
     for (let index = 0; index < events.length; index++) {
       text.raw(count === 0 ? '[\n' : ',\n')
       form.write(events[index]!, count === 0 ? undefined : events[index - 1], text)

@@ -57,7 +57,7 @@ export type FileState = {
   readonly lastMs: number
   readonly closedRowLast: number
   readonly closed: Tally
-  /** Rows of closed orders up to and including this one are in runs. */
+  /** All rows of closed orders up to and including this row number are in runs. */
   readonly closedSpilledTo: number
   readonly runs: Tally
   readonly trades: Tally

@@ -16,8 +16,9 @@ import { UPCASTERS, type Upcasters, WHOLE } from './record.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 
 /**
- * Maximum number of closed orders in the table of one partition before they are moved into runs (sorted files); each
- * order takes about 16 bytes of memory. The second number applies while the disk has no space for runs.
+ * `CLOSED_TAIL_MAX`: maximum number of closed orders in the table of one partition before they are moved into runs
+ * (sorted files). `CLOSED_ORDERS_MAX`: the maximum while the disk has no space for runs. Each order in the table takes
+ * about 16 bytes of memory.
  */
 const CLOSED_TAIL_MAX = 262_144
 const CLOSED_ORDERS_MAX = 8_000_000

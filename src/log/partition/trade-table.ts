@@ -15,7 +15,10 @@ type TradeRow = { status: TradeStatus; tx_hash: string; at_ms: number; crc: numb
 type KeyedRow = TradeRow & { market_id: Buffer; seq: number; fill: number }
 type TradeKey = [market: Buffer, seq: number, fill: number]
 
-/** Tables with at most this many rows are checked when the file is opened, which takes a tenth of a second. */
+/**
+ * Tables with at most this many rows are checked while the file is opened. At this size, the check takes a tenth of a
+ * second.
+ */
 const CHECKED_AT_ONCE = 10_000
 /** A key that sorts before the keys of all markets. */
 const NO_BYTES = Buffer.alloc(0)
@@ -39,9 +42,10 @@ export class TradeTable {
   #walk: { market: Buffer; seq: number; fill: number; found: Tally } | undefined
 
   /**
-   * Finds the markets of the table. A market that the partition does not have was retired, so its rows are orphans. A
-   * small table is read and checked here. A large table is checked in steps of `check`; in addition, each row is
-   * checked when it is read. So the cost of opening depends on the number of markets, not of trades.
+   * Finds the markets that have rows in the table. If the partition no longer has a market, the market was retired, so
+   * its rows are orphans. A small table is read and checked here. A large table is checked later, in steps of `check`;
+   * in addition, each row is checked when it is read. So the cost of opening depends on the number of markets, not of
+   * trades.
    */
   constructor(
     db: BetterSqlite3.Database,

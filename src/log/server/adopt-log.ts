@@ -1,6 +1,6 @@
 /**
- * Uploads the log of a data folder into a database that has no log, as the base (the stored files) of each partition.
- * So a log that was restored, or that was stored in files until now, continues in a database server.
+ * Uploads the log of a data folder into a database that has no log, as the base (the stored files) of each partition. A
+ * restored log, or a log that was kept in files until now, can then continue in the database server.
  */
 
 import { mkdirSync, rmSync } from 'node:fs'

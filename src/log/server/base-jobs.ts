@@ -26,7 +26,10 @@ type BaseJobs = {
   stop(): Promise<void>
 }
 
-/** Makes the base jobs. The first base starts the thread: a log with few writes does not need the thread. */
+/**
+ * Creates an object that requests bases (stored copies of the files) from a thread. The thread starts only with the
+ * first request, because a log with few writes does not need the thread.
+ */
 export function makeBaseJobs(data: BaseThreadData): BaseJobs {
   let worker: Worker | undefined
   const waiting = new Map<number, (answer: BaseAnswer) => void>()

@@ -28,7 +28,7 @@ async function answerTo({ partition, epoch }: BaseRequest): Promise<BaseAnswer> 
     await uploadBase(new LogRows(server, partition, PATIENCE), paths, at)
     return { partition, seq: at.seq }
   } catch (error) {
-    // Report the failure only: the rows still exist, and the next base may succeed.
+    // Do not throw, but report the failure: the rows of the log still exist, and the next upload of a base may succeed.
     return { partition, failed: error instanceof Error ? error.message : String(error) }
   } finally {
     rmSync(draft, { recursive: true, force: true })

@@ -16,8 +16,8 @@ import { LOG_URL_SHAPE, MysqlServer, parseMysqlAddress } from './mysql-server.ts
 /** Maximum time of retries before a read of new rows counts as failed. */
 const PATIENCE = { totalMs: 2_000 }
 /**
- * Number of rows of closed orders that are searched for orders to forget, each time after new rows were read.
- * It is small, because new rows may be read many times in a second.
+ * Maximum number of rows of closed orders to search for orders to forget, after each read of new rows. The number is
+ * small, because new rows may be read many times in a second.
  */
 const FORGET_STEP = 200
 

@@ -23,7 +23,10 @@ import { createMark } from '../partition/durable-mark.ts'
 import { parseState, STATE_SELECT } from '../partition/schema.ts'
 import { type LogRows, type Place, refused } from './mysql-rows.ts'
 
-/** Size of a piece of a file, stored as one row: below every server's maximum packet. */
+/**
+ * Size of the pieces in which a file is stored, one piece per row. The size is below every server's maximum packet
+ * size.
+ */
 const PIECE_BYTES = 1024 * 1024
 
 /** SQL condition: no base of the partition names this file. */
@@ -48,7 +51,10 @@ export function positionText({ seq, crc }: Position): string {
 type BaseFile = {
   /** Path relative to the partition: `db`, `closed/…` or `snapshots/…`. */
   readonly name: string
-  /** Name of the stored content: a file that did not change is stored once for all bases. */
+  /**
+   * Name under which the content is stored. If a file did not change between two bases, both bases use the same stored
+   * content.
+   */
   readonly stored: string
   readonly bytes: number
   readonly crc: number

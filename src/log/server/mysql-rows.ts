@@ -72,7 +72,10 @@ export type Place = { readonly seq: number; readonly epoch: number; readonly crc
 
 type LogHome = { readonly id: string; readonly partitions: number }
 
-/** Limit on the retries of a statement: it is retried until its outcome is known, or until `totalMs` have passed. */
+/**
+ * Limit on the retries of a statement. The statement is retried until its outcome is known, or until `totalMs` have
+ * passed.
+ */
 type Patience = { readonly totalMs: number; readonly retried?: (error: unknown) => void }
 
 /**
@@ -292,7 +295,7 @@ export class LogRows {
   /**
    * Takes the partition again for its owner, with the next epoch. After that, no late row of the previous epoch can be
    * inserted. Returns undefined if another owner has taken over the partition. The caller passes the same fence until a
-   * call succeeds: only one row of that epoch can be inserted.
+   * call succeeds. So if an earlier call has already inserted the fence, the next call recognizes it.
    */
   async retake(epoch: number, fence: Buffer): Promise<Place | undefined> {
     for (let tries = 1; tries <= FENCE_TRIES_MAX; tries++) {
@@ -333,8 +336,8 @@ export class LogRows {
   }
 
   /**
-   * Decides the outcome of an append that inserted no row. Returns `landed` if the row after `place` is the appended
-   * one, and `fenced` if another owner wrote it.
+   * Finds out why an append inserted no row. Returns `landed` if the row after `place` is already the appended one, and
+   * `fenced` if another owner wrote that row.
    */
   async #whose(place: Place, body: Buffer): Promise<'landed' | 'fenced'> {
     const seq = place.seq + 1

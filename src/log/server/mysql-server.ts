@@ -12,8 +12,8 @@ import { type MysqlTls, readTlsOptions } from '#domain/mysql-tls.ts'
 const STATEMENT_MS_MAX = 10_000
 const CONNECT_MS_MAX = 5_000
 /**
- * Setting of Galera servers: before reads, updates, deletes and inserts, a server first applies all earlier commits of
- * the cluster.
+ * Value of the setting `wsrep_sync_wait` of Galera servers. With this value, a server applies all earlier commits of
+ * the cluster before it executes a read, update, delete or insert.
  */
 const SYNC_WAIT = 7
 
@@ -102,7 +102,8 @@ export function meaningOf(error: unknown): Meaning {
 
 /**
  * Returns whether a statement waited too long for a lock. A Galera server also reports this error if it cannot catch up
- * with its cluster. Its existing sessions may go on reporting the error, so the next call needs another connection.
+ * with its cluster. Existing sessions of that server may keep reporting the error, so the next call needs another
+ * connection.
  */
 function isLockWait(error: unknown): boolean {
   return (error as { errno?: unknown }).errno === LOCK_WAIT

@@ -10,7 +10,7 @@ import { CHUNK_BYTES_MAX, type SnapshotMeta } from '../event-log.ts'
 import { corrupt, type RowHome, rowCrc } from '../partition/record.ts'
 import { sqliteFault } from '../partition/sqlite-fault.ts'
 
-/** Number of bytes of a length with its checksum: before each chunk, and at the end. */
+/** Size of a label: a length and its checksum. A label precedes each chunk, and another label ends the file. */
 export const LABEL_BYTES = 8
 /** Maximum size of a description. */
 const META_BYTES_MAX = 4_096
@@ -26,8 +26,8 @@ export type Subject = Omit<SnapshotMeta, 'chunks'>
 let drafts = 0
 
 /**
- * Returns the file name of a snapshot. The name contains the market and the offset, so the newer of two
- * snapshots is known.
+ * Returns the file name of a snapshot. The name contains the market and the offset, so two names show which snapshot is
+ * newer.
  */
 export function nameOf({ marketId, atOffset }: Named): string {
   return `${marketId}-${atOffset}`

@@ -217,7 +217,10 @@ export const ChainConfig = Type.Object({
 })
 export type ChainConfig = Answer<typeof ChainConfig>
 
-/** The configuration of this version; `Config` of the SDK can also read other versions. */
+/**
+ * The configuration as this version of the exchange sends it. The type `Config` of the SDK can also read the
+ * configuration of other versions.
+ */
 export const ConfigAnswer = Type.Object({
   service: Type.Object({
     name: Type.String(),

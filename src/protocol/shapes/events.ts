@@ -1,4 +1,7 @@
-/** Events in REST and the SDK: groups of markets, with their markets and prices. */
+/**
+ * Shapes of events in REST and the SDK. An event is a group of markets; its shape includes the markets and their
+ * prices.
+ */
 
 import Type from 'typebox'
 import { CATEGORIES } from '#domain/market.ts'

@@ -19,7 +19,8 @@ export function typeSchemaOf(schema: TSchema): TSchema | undefined {
  * them would change the code that client generators write.
  */
 function typed<Type extends TSchema>(schema: TSchema, type: Type): TUnsafe<Static<Type>> {
-  // The property is hidden, so that it stays out of the documents, and configurable, so that TypeBox can copy it.
+  // Not enumerable, so that the property stays out of the documents. Configurable, so that TypeBox can copy the
+  // property.
   const value = { value: type, configurable: true, writable: true }
   return Object.defineProperty(Type.Unsafe<Static<Type>>(schema), TYPED, value)
 }

@@ -1,4 +1,4 @@
-/** Markets in REST and the stream: their texts, prices, volumes and endings. */
+/** Shapes of markets in REST and the stream: their texts, prices, volumes and endings. */
 
 import Type from 'typebox'
 import { CATEGORIES, MATCHINGS } from '#domain/market.ts'
@@ -119,7 +119,7 @@ const BookLevel = Type.Object(
   { title: 'Level' },
 )
 
-/** A book in JSON; `Orderbook` of the SDK has the sizes as bigint. */
+/** A book in JSON. The type `Orderbook` of the SDK has the sizes as bigint. */
 export const BookAnswer = Type.Object({
   marketId: Type.String(),
   bids: Type.Array(BookLevel, { description: 'Bids, highest price first' }),

@@ -1,4 +1,4 @@
-/** Prices of assets and quick markets, in REST and the stream. */
+/** Shapes of asset prices and quick markets, in REST and the stream. */
 
 import Type from 'typebox'
 import { PRICE_SOURCES } from '#domain/price-providers.ts'
@@ -137,7 +137,10 @@ const PriceProvider = Type.Object(
   { title: 'PriceProvider' },
 )
 
-/** The shape of this version; `QuickMarketEvidence` of the SDK can also read other versions. */
+/**
+ * The evidence as this version of the exchange sends it. The type `QuickMarketEvidence` of the SDK can also read the
+ * evidence of other versions.
+ */
 export const EvidenceAnswer = Type.Object({
   quickMarket: QuickMarket,
   chainId: Type.Integer(),

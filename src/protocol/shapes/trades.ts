@@ -1,5 +1,6 @@
 /**
- * Trades in REST and the stream. A new field of a trade is declared here, and written by `api/markets/trade-pages.ts`.
+ * Shapes of trades in REST and the stream. A new field of a trade is declared here, and written by
+ * `api/markets/trade-pages.ts`.
  */
 
 import Type from 'typebox'

@@ -1,7 +1,7 @@
 /**
- * One trader on one chain: the funds according to the chain, and the sums of needs (the amounts that open orders,
- * unsettled trades and granted reservations take). All changes of needs go through this file, so the sums are always
- * current and never need to be recomputed.
+ * Accounts: one per trader and chain. An account has the funds according to the chain, and the sums of needs (the
+ * amounts that open orders, unsettled trades and granted reservations take). All changes of needs go through this file,
+ * so the sums are always current and never need to be recomputed.
  */
 
 import {
@@ -35,7 +35,7 @@ import type {
  */
 export const IDLE_TOKENS_MAX = 16
 
-/** Maximum number of recently ended orders in each of the two sets (new and old) that remember them. */
+/** Maximum number of hashes in each of the two sets of recently ended orders (new and old). */
 const ENDED_MAX = 50_000
 
 /** Returns the account; creates and watches it if it does not exist. */
@@ -100,7 +100,7 @@ export function unuse(state: AccountsState, account: Account): void {
   forgetIdle(state, chain)
 }
 
-/** Removes the oldest idle account, but never the newest one. */
+/** If too many accounts are idle, removes the least recently used one. At least one idle account stays. */
 function forgetIdle(state: AccountsState, chain: ChainAccounts): void {
   if (chain.idle.size <= Math.max(1, state.rules.idleMax)) return
   for (const oldest of chain.idle) {
@@ -191,7 +191,7 @@ function removeOrder(state: AccountsState, order: OrderNeed): void {
 }
 
 /**
- * Removes an account's orders of a closed market at once, instead of with the market's other orders in later turns.
+ * Removes an account's orders of closed markets at once. The other orders of these markets are removed in later turns.
  */
 export function dropClosed(state: AccountsState, account: Account): void {
   if (state.closing.length === 0) return
@@ -220,7 +220,7 @@ export function countBuyer(state: AccountsState, need: TradeNeed, counted: boole
   changed(state, buyer)
 }
 
-/** The collateral that one side of a trade pays: its order, that order's permit, and the amount. */
+/** Payment of collateral by one side of a trade: the order of that side, the order's permit, and the amount. */
 type Paid = {
   readonly orderHash: OrderHash
   readonly permit: Uint64 | undefined
@@ -265,8 +265,8 @@ function countDelivered(
   const holding = holdingOf(account, outcomeToken(marketId, outcome))
   const need = BigInt(size)
   holding.pending += counted ? need : -need
-  // A sell order that is filled at once never rests, so `coverChanged` finds its need only through this entry in
-  // `grown`. The need must be checked, because the order may rely on a reservation from before a reorg.
+  // A sell order that is filled at once never rests in a book, so only this entry in `grown` lets `coverChanged` find
+  // the order's need. The need must be checked, because the order may rely on a reservation from before a reorg.
   if (counted) state.grown.push({ account, holding, need })
 }
 

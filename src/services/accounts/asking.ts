@@ -120,8 +120,8 @@ function wait(
   context: AccountsContext,
 ): Deferred | Rejection {
   const { waitingMax, waitingPerOwnerMax } = state.rules
-  // Anyone may read a trader’s funds, so requests that reserve nothing may fill only half of the queue; the
-  // other half is for orders.
+  // Anyone may read a trader’s funds. To keep room for orders, requests that reserve nothing may fill only half of the
+  // queue.
   const share = asked.promises ? 1 : 0.5
   const isFull =
     state.waiting >= share * waitingMax || account.waiting.length >= share * waitingPerOwnerMax

@@ -56,8 +56,8 @@ export function auditAccounts(
 }
 
 /**
- * The needs of an account for one token. If `what` is `allowance`: the part of its stablecoin needs that
- * requires an allowance.
+ * The needs of an account for one token. If `what` is `allowance`, the amounts are the stablecoin needs that require an
+ * allowance.
  */
 type Needs = {
   readonly account: Account
@@ -91,8 +91,8 @@ export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
     for (const account of accounts.values()) {
       add(account, STABLECOIN, account.cash)
       add(account, 'allowance', account.unpermitted)
-      // The log does not show which permits the token would accept. So here the allowance needs leave out all orders
-      // with a permit.
+      // The log does not show which permits the token would accept. So the audit leaves all orders with a permit out of
+      // the allowance needs.
       for (const { counts, needs: permitted } of account.permits.values()) {
         if (counts) continue
         const sums = of(account, 'allowance')
@@ -147,9 +147,9 @@ export function sidesOf(need: TradeNeed): TradeSide[] {
 }
 
 /**
- * Returns how often (-1, 0 or 1) the trade's amount must be added to a sum of the accounts to get the audit's
- * sum. The audit counts a trade until its market confirms it; the accounts count the trade until the chain
- * settles it.
+ * Returns the factor (-1, 0 or 1) by which the trade's amount corrects a sum of the accounts to the audit's sum. The
+ * audit counts a trade until its market confirms the trade. The accounts count a trade until the owner's funds include
+ * its settlement.
  */
 function missing({ confirmed }: TradeNeed, isCounted: boolean): bigint {
   if (confirmed === !isCounted) return 0n

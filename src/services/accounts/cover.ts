@@ -88,7 +88,10 @@ function lack({ openMin, pending }: Sums, has: bigint): bigint {
   return openMin + pending - has
 }
 
-/** Sorts orders that are already being cancelled to the front, so that no other order is cancelled instead. */
+/**
+ * Compares orders for cancelling. Orders that are already being cancelled come first, so that no other order is
+ * cancelled instead. The other orders follow, the newest first.
+ */
 function byTurn(a: OrderNeed, b: OrderNeed): number {
   if (a.namedAtMs > 0 !== b.namedAtMs > 0) return a.namedAtMs > 0 ? -1 : 1
   return byAge(b, a)
@@ -121,7 +124,8 @@ function uncovered(account: Account): OrderNeed[] {
 type Named = { readonly first: OrderHash[]; readonly again: OrderHash[] }
 
 /**
- * Emits `Withdrawn` with the orders to cancel, per market. Skips orders that were emitted less than `nameAgainMs` ago.
+ * Emits one `Withdrawn` per market with the orders to cancel. Skips orders that an earlier `Withdrawn` named less than
+ * `nameAgainMs` ago.
  */
 function name(
   state: AccountsState,

@@ -18,10 +18,10 @@ import type {
 } from './state.ts'
 import { applySettled, recountSettled, unsettleFrom } from './trades.ts'
 
-/** Maximum number of owners per read, and of concurrent reads per chain. */
+/** Maximum number of owners in one read, and maximum number of concurrent reads per chain. */
 const OWNERS_READ_MAX = 100
 const READS_MAX = 4
-/** Maximum number of trades per request that asks the chain whether trades are settled. */
+/** Maximum number of trades in one request that asks the chain which trades are settled. */
 const TRADES_ASKED_MAX = 200
 
 const PAUSE_MS = 250
@@ -100,8 +100,8 @@ function rewind(state: AccountsState, chain: ChainAccounts, block: number): void
   chain.isOpen = false
   chain.asking = []
   chain.isAsking = false
-  // The step found no block in common, so it does not know which trades settled since the last step. Check the trades
-  // one by one, as after the first step.
+  // The step found no common block with the last step, or could not read all settled trades. So it is unknown which
+  // trades settled since the last step. Check the trades one by one, as after the first step.
   if (block === 0) {
     chain.firstSteppedMs = 0
     chain.hasAskedAll = false
@@ -244,7 +244,9 @@ export function doubt(chain: ChainAccounts, need: TradeNeed): void {
   chain.asking.push(need)
 }
 
-/** Checks the next part of the trades that no step reported as settled. If none is left, opens the chain. */
+/**
+ * Checks the next part of the trades that no step reported as settled. If no trade is left to check, opens the chain.
+ */
 export function askNext(
   state: AccountsState,
   chain: ChainAccounts,

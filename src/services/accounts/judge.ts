@@ -1,6 +1,6 @@
 /**
- * Decides whether a trader’s funds cover the need of a new order: the amount of its token that the order takes. All
- * open, pending and reserved needs must be covered as well.
+ * Decides whether a trader’s funds cover a new order in addition to all open, pending and reserved needs. An order’s
+ * need is the amount that the order takes: dollars for a buy, shares for a sale.
  */
 
 import { needOf, outcomeToken } from '#domain/funds.ts'
@@ -46,10 +46,13 @@ export function startingBecause(state: AccountsState): string {
   return ''
 }
 
-/** Result of judging an order: the balance of its token, and the amount that it needs. */
+/**
+ * Result of judging an order: the holding of the token to sell (undefined for a buy), and the amount that the order
+ * needs.
+ */
 type Judged = { readonly holding: Holding | undefined; readonly need: bigint }
 
-/** Judges an order: returns its balance and need, or a rejection; undefined if the chain must be read first. */
+/** Judges an order. Returns the order's holding and need, or a rejection; undefined if the chain must be read first. */
 export function judge(
   state: AccountsState,
   account: Account,
@@ -122,8 +125,8 @@ function permitFlaw(state: AccountsState, account: Account, permit: Uint64): Rej
 /**
  * Rejects a permit that follows other open permits and does not cover all payments of the trader. A permit replaces the
  * allowance of earlier permits, and any account may submit a permit. If the newest permit covers everything, settlement
- * can send all permits together. If settlement had to wait for each permit, the trader could make the last trade fail
- * in the meantime.
+ * can send all permits together. Otherwise settlement would have to wait for each permit, and the trader could make the
+ * last trade fail in the meantime.
  */
 function permitValueFlaw(
   state: AccountsState,
@@ -162,7 +165,7 @@ function reserved({ open, promised, pending }: Sums): bigint {
 
 function words(all: {
   readonly name: string
-  /** Start of the clause about the amount that the trader has or allows, such as `the trader has`. */
+  /** Words that introduce the available amount in the message: `the trader has` or `the allowance is`. */
   readonly from: string
   readonly sums: Sums
   readonly has: bigint

@@ -69,8 +69,8 @@ function waitingFor({ permits }: Account, nonce: Uint64): PermitNeed | undefined
 }
 
 /**
- * Counts an amount that an order needs. If the order has a permit, adds the amount to the permit's needs. If
- * it has none, or the token would not accept it yet, also adds the amount to `unpermitted`, which the
+ * Counts an amount that an order needs. If the order has a permit, adds the amount to the permit's needs. If the order
+ * has no permit, or the token would not accept the permit yet, also adds the amount to `unpermitted`, which the
  * allowance must cover.
  */
 export function addAllowed(

@@ -138,7 +138,7 @@ export type LoadedAccounts = {
 export type AccountsPorts = {
   readonly load: () => Promise<LoadedAccounts>
   readonly chains: readonly FundsChain[]
-  /** Returns a trade's id on chain; computed for the few trades that may match a report of the chain. */
+  /** Returns a trade's id on chain. Called only for the few trades that may match a report of the chain. */
   readonly tradeKeyOf: (chainId: number, trade: NeedsTrade) => string
   /** Returns for each trade whether it was settled at a block. Used for trades that no step reported. */
   readonly areSettled: (
@@ -165,8 +165,8 @@ export type AccountsRules = {
    */
   readonly graceMs: number
   /**
-   * Time after the start in which no funds are granted, because orders that a predecessor granted may still arrive. 0
-   * if the whole exchange starts.
+   * Time after the start in which no funds are granted, because orders that the thread's predecessor granted may still
+   * arrive. 0 if the whole exchange starts.
    */
   readonly quietMs: number
   /** A withdrawn order that is still in its book is emitted again after this time. */
@@ -185,7 +185,10 @@ export type AccountsRules = {
 
 /** Sums of an account’s needs for one token. */
 export type Sums = {
-  /** Amount that open orders need. For a buy, the amount has one more unit for each possible fill. */
+  /**
+   * Amount that open orders need. For a buy, the amount includes one extra unit for each possible fill, because the
+   * cost of each fill is rounded up.
+   */
   open: bigint
   /** Amount that open orders need without extra units for rounding. */
   openMin: bigint
@@ -208,7 +211,7 @@ export type Account = {
   /** The permits of the account's orders, by order and by nonce. */
   readonly permits: Map<OrderHash, PermitNeed>
   readonly nonces: Map<bigint, PermitNeed>
-  /** First nonce whose permit the token would accept, and the first nonce after all such permits. */
+  /** The token would accept the permits with nonces from `permitsFrom` up to, but not including, `permitsEnd`. */
   permitsFrom: bigint
   permitsEnd: bigint
   readonly holdings: Map<FundsToken, Holding>
@@ -223,8 +226,8 @@ export type Account = {
   wantBlock: number
   readonly orders: Set<OrderNeed>
   /**
-   * Trades of the account that the chain has settled and that have not ended: they are not confirmed, or not
-   * included in both owners' funds yet.
+   * Trades of the account that the chain has settled and that have not ended. Such a trade is not confirmed by its
+   * market yet, or not included in both owners' funds yet.
    */
   readonly settled: Set<TradeNeed>
   readonly waiting: Asker[]
@@ -235,7 +238,7 @@ export type Account = {
   changed: boolean
   /** Number of open sell orders. */
   sales: number
-  /** Time when the account's orders were last emitted to be cancelled. */
+  /** Time when orders of the account were last selected to be cancelled. */
   namedAtMs: number
 }
 
@@ -270,7 +273,7 @@ export type OrderNeed = {
   placedAtMs: number
   need: bigint
   needMin: bigint
-  /** Time when the order was emitted to be cancelled; 0 for never. */
+  /** Time of the last `Withdrawn` event that named the order; 0 if no event named it. */
   namedAtMs: number
 }
 
@@ -415,7 +418,7 @@ export type AccountsState = {
   caughtUpMs: number
   /** Closed markets whose orders are not all removed yet. */
   readonly closing: MarketNeeds[]
-  /** Position of the search for closed markets to forget; undefined when it starts over. */
+  /** Position of the scan that forgets closed markets; undefined when the scan starts over. */
   looking: IterableIterator<MarketNeeds> | undefined
   waiting: number
   /** Accounts on any chain that have waiting requests. */

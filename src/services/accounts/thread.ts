@@ -33,7 +33,7 @@ import { type LogFeed, makeLogFeed } from './thread/log-feed.ts'
 import { makePass } from './thread/pass-events.ts'
 
 const TICK_MS = 50
-/** Interval of reading the logs even if no notification arrives. */
+/** Interval at which the logs are read even without a notification. */
 const LOOK_EVERY_MS = 500
 /** Time for which changes of funds are collected before the fronts are notified. */
 const TELL_EVERY_MS = 50
@@ -64,8 +64,8 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
    */
   const logCopies = makeFollowers<Protocol>(settings, kit)
   /**
-   * In a cluster, a lease ensures that only one node reserves these funds. Two nodes would reserve the same funds
-   * twice.
+   * In a cluster, a lease ensures that only one node reserves these funds. Without the lease, two nodes could reserve
+   * the same funds twice.
    */
   const leases = isNode(settings) ? makeLeases(data, kit, world) : undefined
   const role = `accounts/${index}`
@@ -87,8 +87,8 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
   }
 
   /**
-   * Starts the actor. For `quietMs` after the start no funds are granted, because orders that a predecessor granted may
-   * still arrive.
+   * Starts the actor. For `quietMs` after the start no funds are granted, because orders that the thread's predecessor
+   * granted may still arrive.
    */
   function begin(quietMs: number): void {
     const chainPorts = followChains(settings, world, meters.unanswered)
@@ -127,7 +127,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
       }
       const { lookAtEnds } = feed
       kit.every(LOOK_EVERY_MS, () => kit.detach(lookAtEnds()))
-      // The first owner of the lease has no predecessor.
+      // The first owner of the lease has no predecessor, so no order can be in flight.
       await leases.hold(role, ({ epoch }) => begin(epoch === 1 ? 0 : restartMs))
     },
     connect(peer, port) {

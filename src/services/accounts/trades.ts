@@ -17,8 +17,8 @@ import type { Account, AccountsState, ChainAccounts, ReportedTrade, TradeNeed } 
  */
 const OVER_MAX = 5_000
 /**
- * Maximum number of order pairs, per chain, with settled trades whose match was not read yet. The oldest are
- * dropped.
+ * Maximum number of order pairs per chain in `early`, which holds settled trades whose match is not read from the log
+ * yet. The oldest pairs are dropped.
  */
 const EARLY_MAX = 10_000
 
@@ -158,8 +158,8 @@ function endIfOver(state: AccountsState, need: TradeNeed): void {
   if (buyer !== undefined && need.isBuyerCounted) return
   if (seller !== undefined && need.isSellerCounted) return
   letGo(state, need)
-  // If the new map is full, it becomes the old map, and the previous old map is dropped as a whole. A search for the
-  // oldest entry would be slow.
+  // If the new map is full, it becomes the old map, and the previous old map is dropped as a whole. Finding the oldest
+  // entry would be slow.
   if (chain.over.size >= OVER_MAX) {
     chain.overBefore = chain.over
     chain.over = new Map()

@@ -1,6 +1,6 @@
 /**
- * Makes past books and archive files from the stored books and the public log, on a separate thread. Each job reads a
- * limited part of the log.
+ * Makes past order books and archive files from the stored books and the public log, on a separate thread. Each job
+ * reads a limited part of the log.
  */
 
 import { hash } from 'node:crypto'

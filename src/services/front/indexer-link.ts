@@ -1,4 +1,4 @@
-/** The link of a front to the indexer: events of the chains, for the stream and for checks of orders. */
+/** Links a front to the indexer, and passes the indexer's events to the stream and to the checks of orders. */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { ChainFollowerProtocol } from '#protocol/indexer.ts'

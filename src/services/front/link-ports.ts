@@ -1,4 +1,4 @@
-/** Parts of a front that its links to other threads use, and reports of lost messages. */
+/** Defines the parts of a front that its links to other threads use. Also reports lost messages. */
 
 import type { Log } from '#config/logging.ts'
 import type { Authenticator } from '#http/auth.ts'

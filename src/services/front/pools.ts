@@ -50,7 +50,7 @@ export type FrontPools = {
    */
   findKey(id: string): Promise<ApiKey | undefined>
   readonly verifier: OrderVerifier
-  /** Returns the address that signed a text with its wallet; undefined if the signature is invalid. */
+  /** Returns the address of the wallet that signed a text; undefined if the signature is invalid. */
   recoverSigner(message: string, signature: string): Promise<Address | undefined>
   /** Returns the names of the signature engines. */
   engines(): Promise<string>

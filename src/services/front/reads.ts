@@ -1,5 +1,6 @@
 /**
- * The read routes of a front. They answer from its memory, from the database, or, to sync a position, from the chain.
+ * The read routes of a front. They answer from the front's memory or from the database. To sync a position, they read
+ * the chain.
  */
 
 import { type EventSources, getEvent, listEvents } from '#api/events/list-events.ts'
@@ -52,8 +53,8 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { AskPage } from './query-pages.ts'
 
 /**
- * Maximum age of the cached list of markets on the chain. The cached list of the database's markets may be older,
- * because the front's memory has every market that trades.
+ * Maximum age of the cached list of markets on the chain. The cached list of the database's markets may be older than
+ * this, because the front's memory already contains every market that trades.
  */
 const CHAIN_MARKETS_KEPT_MS_MAX = 250
 const LISTS_KEPT_MAX = 32

@@ -1,4 +1,7 @@
-/** The stream of a front: its hub, session orders, and the cost of writes. */
+/**
+ * Builds the stream of a front: the hub, the orders that end with their session, and the charges to rate limits for
+ * requests on the stream.
+ */
 
 import type { OrderService } from '#api/orders/order-service.ts'
 import type { OwnOrders } from '#api/orders/own-orders.ts'

@@ -65,9 +65,8 @@ export function openTokenClaims(
   const isShared = settings.auth.nonces === 'database' || isNode(settings)
   if (!isShared || !settings.auth.singleUseNonce) return undefined
   let opening: Promise<Opened> | undefined
-  // Uses of tokens count as recorded since the start of the front, because no token is accepted before the
-  // database is open. So a token that was issued after the start is accepted even if its claim had to wait
-  // for the database.
+  // All uses of tokens since the start of the front are recorded, because no token is accepted before the database is
+  // open. So a token that was issued after the start is accepted even if its claim had to wait for the database.
   const startedSec = Math.floor(clock.nowMs() / 1_000)
 
   async function open(): Promise<Opened> {
@@ -134,8 +133,8 @@ export function openTokenClaims(
       const asked = { keyId, nonce, claim: claim.subarray(0, CLAIM_BYTES), issuedSec, untilSec }
       const outcome = await batcher.ask(asked)
       if (isRejection(outcome) || outcome === 'away') return reject('OVERLOADED')
-      // The token was issued before uses were recorded, so it may have been used already. A single process has the
-      // same gap after its start.
+      // The token was issued before uses were recorded, so it may have been used already. A single process also rejects
+      // tokens that were issued before its start (`http/auth.ts`).
       if (outcome === 'early') return reject('UNAUTHORIZED_TOKEN_EXPIRED')
       return outcome === 'won' ? undefined : reject('UNAUTHORIZED_TOKEN_USED')
     },

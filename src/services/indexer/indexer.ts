@@ -188,7 +188,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     if (known !== undefined && known.hash !== head.hash) return findAncestor(state, context)
     const target = head.number - state.confirmations
     if (target <= indexed.number) {
-      // There is no new block to index, and the chain answers.
+      // The node has answered, but there is no new block to index.
       state.head = head.number < indexed.number ? state.head : head.number
       state.failures = 0
       state.why =

@@ -1,5 +1,5 @@
 /**
- * Parts that threads share: log, metrics and timers; a runner for an actor; links to the threads that write, and to
+ * Parts that threads share: log, metrics, timers, a runner for an actor, links to the threads that write, and links to
  * followers.
  */
 

@@ -1,4 +1,4 @@
-/** Metrics of leases: which roles a node plays, and when each lease was last renewed. */
+/** Metrics of leases: which leases a node has, and when each lease was last renewed. */
 
 import { Gauge } from 'prom-client'
 import type { Lease } from '#store/engine/fence.ts'

@@ -36,7 +36,7 @@ const LEASE_MS = 6_000
 const LOOK_MS = 1_000
 const HOLDER_CHARS_MAX = 255
 /**
- * If the database does not answer about leases for this time, a warning is logged, and again after each
+ * If the database does not answer about leases for this time, a warning is logged. The warning is repeated after each
  * further period of this length.
  */
 const SILENT_MS = 10_000
@@ -97,8 +97,8 @@ const ownLeases: Leases = {
 }
 
 /**
- * Returns a name that identifies this process among all nodes. On a machine, only one process at a time uses a data
- * folder.
+ * Returns a name that identifies this process among all nodes. Without a configured node name, the name consists of the
+ * host and the data folder, which only one process at a time uses.
  */
 function holderOf({ settings }: ThreadData): string {
   const { node, name } = settings.cluster
@@ -175,7 +175,7 @@ function sharedLeases(open: () => Promise<Database>, holder: string, kit: Thread
     try {
       await renew()
       for (const role of roles.values()) {
-        // Not awaited: starting a role may take long, and leases must be renewed meanwhile.
+        // The start of a role is not awaited, because it may take long, and leases must be renewed meanwhile.
         if (role.lease === undefined && !role.asking && !closed) detach(take(role))
       }
     } finally {
@@ -333,7 +333,10 @@ function standBy(role: Role, heldBy: string, log: ThreadContext['log']): void {
   role.heldBy = heldBy
 }
 
-/** Returns why a thread is on standby: it does not have all of its leases. Returns an empty string if it has them. */
+/**
+ * Returns why a thread is on standby: it does not have all of its leases. Returns an empty string if the thread has all
+ * of them.
+ */
 function standbyOf(roles: Iterable<Role>): string {
   for (const { name, lease, heldBy } of roles) {
     if (lease !== undefined) continue

@@ -6,7 +6,7 @@ import { Histogram, type Registry } from 'prom-client'
 export const SAMPLE_MS = 100
 const BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
 
-/** Calls `observe` about every 100 ms with the time by which the loop was late, until cancelled. */
+/** Calls `observe` about every 100 ms with the delay of the event loop, until the returned function is called. */
 export type WatchLoop = (observe: (lateMs: number) => void) => () => void
 
 /** Starts to measure the lag of the event loop; returns a function that ends the measurement. */

@@ -35,8 +35,8 @@ async function threadsOf(supervisor: RemoteSupervisor): Promise<Readiness> {
   const checks = all.map(([thread, { ready, why, optional }]) => {
     return [thread, { ok: ready, why, ...(optional ? { optional } : {}) }] as const
   })
-  // A jump of the machine's clock is reported, but the exchange stays ready: its time continues by the
-  // monotonic clock.
+  // A jump of the machine's clock is reported, but the exchange stays ready, because its own time follows the monotonic
+  // clock.
   const jumped = hasClockJumped()
   const why = jumped ? 'the clock of the machine has jumped and is not accepted yet' : ''
   return { ...Object.fromEntries(checks), clock: { ok: !jumped, why, optional: true } }

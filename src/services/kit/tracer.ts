@@ -19,7 +19,7 @@ import {
 const QUEUED_MAX = 4_096
 const SEND_MAX = 512
 const SEND_EVERY_MS = 1_000
-/** Maximum number of requests per second and thread that are traced because a header of the client requests it. */
+/** Maximum number of requests per second and thread that are traced because the client asks for it in a header. */
 const ASKED_PER_SECOND_MAX = 10
 const SERVER = 2
 const INTERNAL = 1

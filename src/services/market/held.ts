@@ -79,7 +79,7 @@ export class LoggedHolds {
   readonly #index: SessionIndex
   /** Session orders of the market; undefined while there are none, as in most markets. */
   #orders: Map<OrderHash, Held> | undefined
-  /** Orders whose trades have all settled, the newest last. */
+  /** Former session orders whose trades have all settled, the newest last. */
   #settled: Map<OrderHash, Held> | undefined
 
   constructor(marketId: MarketId, index = new SessionIndex()) {

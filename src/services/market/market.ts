@@ -206,7 +206,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 }
 
-/** Expired orders. Every market of the thread reuses this list, like `matched` in `orders.ts`. */
+/** Buffer for expired orders, shared by all markets of the thread, like `matched` in `orders.ts`. */
 const expired = new OrderList()
 
 function allCancelled(cancelled: readonly OrderCancelled[]): {

@@ -152,8 +152,8 @@ export function withdraw(
 /**
  * Matches `quantity` and rests the remainder, or cancels it if `atOnce` (IOC and FOK). Returns the number of makers
  * that were matched. Events are ordered so that a replay never crosses a book: removals, fills, then the resting order.
- * `first` is the original state of an order that a failed trade returns to the book. If `held` is set, the order is
- * cancelled when that session ends. `tags` and `terms` are set only for a new order.
+ * If a failed trade returns the order to the book, `first` is the order's original state. If `held` names a session,
+ * the order is cancelled when the session ends. `tags` and `terms` are set only for a new order.
  */
 export function admit(
   state: MarketState,
@@ -326,7 +326,7 @@ export function emitRest(
     readonly returned: boolean
     readonly held?: string | undefined
     readonly kept?: boolean
-    /** The tags of a new order; undefined for a known order, whose tags the market already has. */
+    /** The tags of a new order; undefined for a known order, because the market already has its tags. */
     readonly tags?: OrderTags | undefined
     /** The terms of a new order. */
     readonly terms?: PlacementTerms | undefined

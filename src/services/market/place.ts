@@ -1,7 +1,7 @@
 /**
  * Places orders in three steps: checks the order without changing anything, cancels the replaced order, and places the
- * new order. A refused order changes nothing, with one exception. In a batch, all replaced orders are cancelled before
- * the first new order is placed, and a new order may still be refused then.
+ * new order. A refused order changes nothing. Exception: a batch first cancels all replaced orders, and may then still
+ * refuse a new order.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'

@@ -40,9 +40,8 @@ export function cancelByMarket(
 }
 
 /**
- * Returns how a filled order of a group ended, in the form in which the partition stores ended orders. The
- * partition's own records cannot be used, because the market looks up only the orders of the current batch in
- * them.
+ * Returns how a filled order of a group ended, in the same form as the partition's records of ended orders. Those
+ * records cannot be used, because the market reads only the records of the current batch's orders.
  */
 function filledOf(state: MarketState, orderHash: OrderHash) {
   const filled = state.tagged.filledOf(orderHash)

@@ -1,8 +1,8 @@
 /**
- * Format of a market’s snapshot: a head as JSON, then chunks in any order. Each chunk starts with eight bytes. If the
- * chunk contains orders of a book, the first byte is the outcome. If the chunk contains rows of pending trades, session
- * orders and tags as JSON, the first byte is 2. Version 1 had no pending trades, version 2 no session orders, version 3
- * no tags, version 5 no settled session orders.
+ * Format of a market’s snapshot: a head as JSON, then chunks in any order. Each chunk starts with eight bytes, of which
+ * the first states the content. The value 2 means JSON rows of pending trades, session orders and tags. Any other value
+ * is an outcome, and the chunk contains orders of that outcome's book. Version 1 had no pending trades, version 2 no
+ * session orders, version 3 no tags, version 5 no settled session orders.
  */
 
 import assert from 'node:assert/strict'
@@ -57,7 +57,7 @@ function markOf(kind: number): Buffer {
   return mark
 }
 
-/** Maximum number of rows per chunk; far below the maximum size of a chunk. */
+/** Maximum number of rows per chunk. A chunk with this many rows is far below the maximum size of a chunk. */
 export const PENDING_ROWS_MAX = 128
 
 export function rowsOf(state: MarketState): SnapshotRow[] {

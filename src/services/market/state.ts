@@ -56,7 +56,7 @@ export type MarketRules = {
 
 /** Rules that apply to traders regardless of their funds. */
 export type RiskRules = {
-  /** Minimum of price times size of an order, in millionths of the stablecoin. */
+  /** Minimum notional value (price times size) of an order, in millionths of the stablecoin. */
   readonly minNotional: number
   /** Number of pending trades per trader and chain at which new orders of the trader are refused. */
   readonly pendingTradesMax: number

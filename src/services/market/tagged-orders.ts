@@ -31,7 +31,7 @@ type Group = {
   fills: CountedFill[]
 }
 
-/** Rows of a snapshot. A group with many fills takes several rows. */
+/** Row of a snapshot: the tags of an order, or a group with its fills. A group with many fills takes several rows. */
 export type TagRow =
   | readonly ['tags', OrderHash, Address, OrderTags, OrderClosed | null]
   | readonly ['group', Address, name: string, Protection | null, readonly CountedFill[]]
@@ -44,8 +44,8 @@ type Around = {
 
 const FILLS_PER_ROW = 100
 /**
- * Minimum number of groups before the market searches for groups without orders and removes them. The next search
- * follows when the number of groups has doubled.
+ * Number of groups at which the market first removes old groups without orders. The market repeats the removal when the
+ * number of remaining groups has doubled.
  */
 const SWEPT_MIN = 64
 
@@ -77,7 +77,7 @@ export class TaggedOrders {
     return this.#groups.get(keyOf(trader, name))?.orders.size ?? 0
   }
 
-  /** Removes and returns the orders of groups whose protection was exceeded. */
+  /** Returns the orders of the groups whose protection limit was exceeded since the last call. */
   takeExceeded(): OrderHash[] {
     if (this.#exceeded.size === 0) return []
     const orders = [...this.#exceeded].flatMap((group) => [...group.orders])
@@ -207,8 +207,8 @@ export class TaggedOrders {
   }
 
   /**
-   * Forgets groups without orders whose fills are older than the longest protection window. No later order can make
-   * these fills count, so this may be called at any time.
+   * Forgets groups without orders whose fills are older than the longest protection window. Fills that old no longer
+   * count for any order, so this function may be called at any time.
    */
   #sweep(nowMs: number): void {
     for (const [key, { orders, fills }] of this.#groups) {

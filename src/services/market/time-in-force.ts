@@ -1,6 +1,6 @@
 /**
- * Orders with a time in force: post only, immediate or cancel, fill or kill. The check runs before anything matches, so
- * a refused order has changed nothing.
+ * Checks orders with a time in force: post only, immediate or cancel, fill or kill. An order is checked before any part
+ * of it matches, so a refused order changes nothing.
  */
 
 import type { Book } from '#book/book.ts'

@@ -28,7 +28,7 @@ import {
 import { protect } from './protection.ts'
 import type { MarketState } from './state.ts'
 
-/** Returns why a report cannot be about a trade of this market; undefined if it can. */
+/** Returns a rejection if the report cannot be about a trade of this market; otherwise undefined. */
 export function reportFlaw(state: MarketState, report: TradeReport): Rejection | undefined {
   const { tradeId, buy, sell } = report
   const place = parseTradeId(tradeId)
@@ -44,7 +44,7 @@ export function reportFlaw(state: MarketState, report: TradeReport): Rejection |
     : reject('INVALID_FIELD', 'report', 'the two orders cannot match in this market')
 }
 
-/** Returns true if undoing the trade would return more quantity to an order than the order has filled. */
+/** Returns true if undoing the trade would return more quantity to an order than the order's filled quantity. */
 export function isOverdrawn(state: MarketState, { buy, sell, size }: TradeReport): boolean {
   const gone = ({ outcome, orderHash, size: whole }: VerifiedOrder): number =>
     whole - (state.books[outcome].find(orderHash)?.remaining ?? 0)

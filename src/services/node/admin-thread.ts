@@ -1,4 +1,4 @@
-/** The admin thread: `/healthz`, `/readyz` and `/metrics` of a node that has no front to serve them. */
+/** The admin thread: serves `/healthz`, `/readyz` and `/metrics` on a node that has no front. */
 
 import { aboutApi } from '#api/service/about-api.ts'
 import type { ThreadData } from '#config/thread-data.ts'

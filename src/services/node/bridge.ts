@@ -43,7 +43,7 @@ export type Bridge = {
   warmed(): void
   /** Ends the links and sends the last beat. */
   stop(): void
-  /** Sends a message to all other nodes. It may be lost, and is dropped if it exceeds the maximum size. */
+  /** Sends a message to all other nodes. The message may be lost. A message above the maximum size is dropped. */
   sayAll(message: object): void
   /** Reports that the connection is lost, or that messages on it may be missing. */
   lost(why: string): void

@@ -16,7 +16,7 @@
 
 import { createHash } from 'node:crypto'
 
-/** First pause and maximum pause before this node restarts the thread of a slot that failed. */
+/** First pause and maximum pause before this node restarts a slot's thread that has failed. */
 const FAILED_PAUSE_MS = 500
 const FAILED_PAUSE_MS_MAX = 15_000
 /** Minimum time for which a thread must serve so that its end does not count as a failure. */
@@ -118,7 +118,7 @@ export class Directory {
   /** Number of the newest beat of each incarnation, including incarnations that have ended. */
   readonly #numbers = new Map<string, number>()
   #sent = 0
-  /** Nodes that were refused because their settings differ. A second beat of such a node is ignored. */
+  /** Nodes that were refused because their settings differ. Later beats of these nodes are ignored. */
   readonly #refused = new Set<string>()
   /** Time since which this node has received its own beats without interruption; undefined while it receives none. */
   #ownBeatsSinceMs: number | undefined
@@ -205,8 +205,8 @@ export class Directory {
     const duties: Duty[] = []
     const known = this.#peers.get(beat.node)
     const isOther = known !== undefined && known.beat.incarnation !== beat.incarnation
-    // Ignore the last beat of another incarnation: it comes from an earlier run of the node, or from a node that joined
-    // with a taken name.
+    // Ignore the last beat of another incarnation: it comes from an earlier run of the node, or from a node that tried
+    // to join with a name already in use.
     if (beat.gone && isOther) return this.#decide(nowMs)
     if (known !== undefined && (beat.gone || isOther)) {
       duties.push(...this.#forget(known.beat, beat.gone ? 'it has left' : 'it was started again'))

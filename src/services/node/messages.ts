@@ -1,6 +1,6 @@
 /**
- * Messages between nodes, except frames, as JSON. Any client of the same NATS server can publish on these subjects,
- * and an exception in a handler ends the connection. So invalid messages are detected here and dropped.
+ * Messages between nodes, except frames, as JSON. Any client of the same NATS server can publish on the nodes'
+ * subjects, and an exception in a handler ends the connection. So this file detects invalid messages and drops them.
  */
 
 import type { Beat } from './directory.ts'
@@ -19,7 +19,7 @@ export type Opening = {
 
 type Said = { readonly incarnation: string; readonly message: object }
 
-/** Valid name of a node: the name becomes part of NATS subjects. */
+/** Pattern of valid node names. The pattern is strict, because a name becomes part of NATS subjects. */
 const NODE = /^[a-z0-9-]{1,32}$/
 const LINK = /^[0-9a-f]{24}$/
 

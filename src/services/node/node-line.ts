@@ -40,7 +40,7 @@ export type NodeLine = {
 type Answer = (bytes: Uint8Array) => void
 
 type NodeLineOptions = {
-  /** `nats://user:password@host:port,host:port`, or `tls://…` */
+  /** URL of the NATS servers: `nats://user:password@host:port,host:port`, or `tls://…` */
   readonly url: string
   /** Path of a file with NATS credentials; empty if there is none. */
   readonly credsFile: string

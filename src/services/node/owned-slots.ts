@@ -22,7 +22,7 @@ export function makeOwnedSlots(
   /** Epoch of each slot that this node has taken. */
   const taken = new Map<string, number>()
   const releasing = new Set<string>()
-  /** Starts in progress, by slot, including starts for slots that this node has released since. */
+  /** Thread starts that are in progress, by slot. Includes slots that this node has released since the start began. */
   const beginnings = new Map<string, Promise<void>>()
   /** Threads of released slots that are still ending on this node; another node may already serve these slots. */
   const endings = new Map<string, Promise<void>>()

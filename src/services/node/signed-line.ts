@@ -11,7 +11,7 @@ import type { NodeLine } from './node-line.ts'
 /** 128 bits of an HMAC-SHA256. */
 const SIGNATURE_BYTES = 16
 
-/** Returns the same connection with signed messages. `refused` is called for each message that is dropped. */
+/** Wraps a connection so that its messages are signed. Calls `refused` for each message that is dropped. */
 export function signLine(line: NodeLine, key: string, refused: () => void): NodeLine {
   const secret = Buffer.from(key.replace(/^0x/, ''), 'hex')
 

@@ -162,8 +162,8 @@ function makeSlotStarts(ports: {
     if (marketNames.has(slot)) running.add(slot)
     try {
       if (marketNames.has(slot)) await copyOthers()
-      // The database may have rows that the store of another node wrote. The local copy must contain the records
-      // behind these rows.
+      // The database may have rows that the store of another node wrote. The local copy of the log must contain the
+      // records from which these rows were derived.
       else if (slot === 'store' || isAccountsThread(slot)) await askCopy('CatchUp', {})
       // The slot may have been released while the log was copied. In that case, do not start its thread, because the
       // next owner may run it already.
@@ -249,8 +249,8 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
           // cannot join.
           unfit: (why) => kit.crash(new Error(why)),
           connect: (thread, peer, port) => handPort(supervisor, thread, peer, port),
-          // The fronts of one node share their rate-limit buckets, so only one front needs to receive the draws of
-          // other nodes.
+          // The fronts of one node share their rate-limit buckets. So only one front needs to receive the amounts that
+          // were drawn on other nodes.
           broadcast: (message) => {
             const draws = readDraws((message as { draws?: unknown }).draws)
             fronts.find(({ isOpen }) => isOpen)?.tell('Drawn', { draws })

@@ -173,7 +173,7 @@ function review(state: PricesState, known: AssetState, context: PricesContext): 
 }
 
 /**
- * Adds a price to the list, which keeps one price per second: a later price of the same second replaces the last one.
+ * Adds a price to the list. If the last price of the list has the same asset and second, the new price replaces it.
  * Never replaces the first `fixed` prices: they are being written, and are removed by count after the write.
  */
 function remember(list: PriceRecord[], price: PriceRecord, fixed = 0): void {

@@ -119,8 +119,8 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
         front.reply(replyTo, { assets: assetPricesOf(state), active })
       })
     },
-    // Unreachable providers do not make the thread unhealthy, because a restart would not help. The fronts receive
-    // the reason from `whyUnpriced`.
+    // Unreachable providers do not make the thread unhealthy, because a restart would not help. `whyUnpriced` reports
+    // to the fronts why prices are missing.
     health: () => (state === undefined ? leases.standby() || 'starting' : (quick?.why() ?? '')),
     metrics: kit.metrics,
     async drain() {
@@ -139,8 +139,8 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
 }
 
 /**
- * Makes the functions that pass events on: prices and quick markets to the fronts, accepted prices and refused reports
- * to the actor of quick markets.
+ * Makes the functions that pass events on. The fronts receive prices, active sources and quick markets. The actor of
+ * quick markets receives accepted prices, refused reports and active sources.
  */
 function makePass(
   meters: ReturnType<typeof pricesMeters>,

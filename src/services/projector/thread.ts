@@ -34,7 +34,7 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
   const { log } = kit
   let database: Database
   /**
-   * Connection that writes the partitions. On a database server, this connection is separate, so that other writes
+   * Connection that writes the partitions. On a database server, other writes use another connection, so that they
    * never delay a partition.
    */
   let projection: Database

@@ -71,8 +71,8 @@ function writeNext(state: WriteQueueState, context: Context<WriteQueueProtocol, 
 }
 
 /**
- * Removes the next write from the queue. If it can share a commit, also removes the writes directly after it that can
- * share one.
+ * Removes the next write from the queue. If the queue starts with several writes that can share a commit, removes them
+ * together.
  */
 function takeNext({ waiting, shares }: WriteQueueState): Asked[] {
   let count = 0

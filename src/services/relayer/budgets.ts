@@ -80,7 +80,8 @@ export function budgetFlaw(
   const { gasPerDay, newcomers } = state.rules
   const { ownerGas, allGas } = gasPerDay[purpose]
   const owner = ownerOf(state, address, nowMs)
-  // An owner's gas limit grows with the number of settled trades: creating wallets is free, settled trades are not.
+  // An owner's gas limit grows with the number of settled trades. An equal limit for every wallet would not help,
+  // because anyone can create wallets for free.
   const earned = newcomers.ownerGas + owner.trades * newcomers.gasPerTrade
   const most = partFor(byDelegate, Math.min(ownerGas, earned))
   if (owner.gas[purpose] + gas > most) {

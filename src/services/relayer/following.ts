@@ -1,4 +1,4 @@
-/** Follows sent operations: results from the chain, and their records in the database. */
+/** Follows sent operations: handles results from the chain, and records them in the database. */
 
 import type { RelayKey } from '#domain/relay.ts'
 import type { RelayChange } from '#store/writes/relays.ts'
@@ -57,8 +57,9 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
       const { gas, txHash } = one
       const paid = news.gasUsed ?? 0
       context.emit({ type: 'ended', key, kind: one.operation?.kind, status, gas: paid, reason })
-      // If an earlier process sent a second or later attempt, the gas limit of this attempt is unknown here.
-      // In this case, leave the row's gas unchanged: it already includes that limit.
+      // The row's gas is the sum over all attempts. The sum is unknown here if an earlier process sent this attempt,
+      // and it was not the first attempt. In that case, leave the row's gas unchanged: it already includes the gas
+      // limit of this attempt.
       const isSumKnown = one.trial !== undefined || attempt === 1
       const known = news.gasUsed !== null && isSumKnown ? { gas } : {}
       const change = changeOf({ key, attempt, status, txHash, reason, ...known }, context)

@@ -1,9 +1,9 @@
 /**
- * Prevents a trader from escaping a match with the relayer's help. Some operations take away an approval, an
- * allowance, a permit's nonce or money that the owner's orders may need. Before the relayer sends such an operation,
- * one message makes the market threads refuse new orders of that owner, and returns the needs of the owner's open
- * orders and unsettled trades. The refusal (hold) lasts until the operation has ended, so no match in the meantime
- * escapes the check.
+ * Prevents a trader from escaping a match with the relayer's help. Some operations take away an approval, an allowance,
+ * a permit's nonce or money that the owner's orders may need. Before the relayer sends such an operation, it makes the
+ * market threads refuse new orders of the owner. With the same message, it asks what the owner's open orders and
+ * unsettled trades need. The refusal (hold) lasts until the operation has ended, so no match in the meantime escapes
+ * the check.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'

@@ -1,4 +1,7 @@
-/** The relayer's keys, one lane each: balances, the choice of the next key, and polling. */
+/**
+ * The relayer's keys, each with its own queue of transactions (lane). Reads balances, chooses the next key, and polls
+ * the transactions.
+ */
 
 import type { Address } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -52,8 +55,8 @@ export function missed(again: 'Begin' | 'Weigh', what: string, error: unknown) {
 }
 
 /**
- * Returns the keys whose balance is sufficient or not known yet: keys without a stuck transaction first, then
- * those with the fewest open transactions.
+ * Returns the keys whose balance is sufficient or not known yet. Keys without a stuck transaction come first; among
+ * equal keys, those with fewer open transactions come first.
  */
 export function lanesByPreference(state: RelayerState, nowMs: number): Address[] {
   const { balanceMin, stuckAfterMs } = state.rules

@@ -107,7 +107,7 @@ export function relayerMeters(
         }
       }
     },
-    /** Counts an error from which the chain client or the lane recovers on its own. */
+    /** Counts an error from which the chain client or the transaction sender recovers on its own. */
     troubled(where: 'rpc' | 'journal'): void {
       troubles.inc({ where })
     },

@@ -32,8 +32,8 @@ export type RelayerPorts = {
   }>
   readonly examine: (operation: RelayOperation) => Promise<RelayExamination | Rejection>
   /**
-   * Makes the market threads refuse these kinds of new orders of the owner until `lift` is called; returns the needs of
-   * the owner's open orders and unsettled trades. After a rejection, `lift` must be called too.
+   * Makes the market threads refuse these kinds of new orders of the owner until `lift` is called. Returns what the
+   * owner's open orders and unsettled trades need. `lift` must be called even if `hold` returns a rejection.
    */
   readonly hold: (
     key: RelayKey,

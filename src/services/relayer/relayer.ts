@@ -171,8 +171,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     for (const { key, attempt, kind, owner } of unfinished) {
       const sent = state.underway.get(key)
       if (sent !== undefined) holdAgain(state, sent, { kind, owner }, context)
-      // If the followed transaction belongs to an earlier attempt, the attempt in the row was stored but never sent,
-      // because the database's answer was lost.
+      // The followed transaction may belong to an earlier attempt than the row. In that case, the attempt in the row
+      // was stored but never sent, because the database's answer was lost.
       if (sent?.attempt === attempt) continue
       // The journal has every transaction before it is sent, so an attempt that is not in the journal was never sent.
       const change = changeOf({ key, attempt, status: 'failed', reason: NEVER_SENT }, context)
@@ -190,7 +190,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const { operation } = one
     const owner = ownerOf(state, operation.owner, context.nowMs)
     const purpose = purposeOf(operation.kind)
-    // If a new day has begun during the look-up, the gas is yesterday's.
+    // Ignore the gas if a new day has begun during the look-up, because it was spent yesterday.
     if (sinceMs === dayStart(context.nowMs)) {
       owner.gas[purpose] = Math.max(owner.gas[purpose], gas)
     }

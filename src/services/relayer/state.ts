@@ -194,12 +194,16 @@ export type RelayerState = {
   readonly ports: RelayerPorts
   readonly lanes: ReadonlyMap<Address, Lane>
   readonly underway: Map<RelayKey, Underway>
-  /** For each owner and contract, operations in order: the first one uses the nonces now, the others wait. */
+  /**
+   * Queues of operations, by owner and contract. The first operation of a queue uses the nonces now; the operations
+   * behind it wait.
+   */
   readonly scopes: Map<string, RelayKey[]>
   readonly owners: Map<Address, Owner>
   /**
-   * The attempt of an operation that was not sent, until the database has recorded this. Before that, the operation
-   * does not begin an attempt with the same number: the late record would mark this attempt as failed, too.
+   * Attempts that were not sent, by operation. An entry is removed once the database has recorded that the attempt
+   * failed. Until then, the operation does not begin an attempt with the same number, because the late record would
+   * also mark the new attempt as failed.
    */
   readonly failing: Map<RelayKey, number>
   day: number

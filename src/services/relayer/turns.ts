@@ -126,8 +126,8 @@ export function pass(state: RelayerState, one: Underway, context: RelayerContext
 }
 
 /**
- * Rejects an operation if too many operations of its owner wait. The queue for the relayer's own bond is shared by
- * all owners, so the limit is per owner, not per queue.
+ * Rejects an operation if too many operations of its owner wait. All owners share one queue for proposals whose bond
+ * the relayer pays, so the limit is per owner, not per queue.
  */
 export function lineFlaw(state: RelayerState, operation: RelayOperation): Rejection | undefined {
   let before = 0
@@ -140,8 +140,9 @@ export function lineFlaw(state: RelayerState, operation: RelayOperation): Reject
 }
 
 /**
- * Returns the answer to a settlement of a market that another account is already settling; undefined if there is none.
- * Only the first settlement of a market succeeds, and creating accounts is free.
+ * Returns the answer to a settlement if another request is already settling the same market; otherwise undefined. Only
+ * the first settlement of a market succeeds. So requests of many accounts must not make the relayer pay for settlements
+ * that fail.
  */
 export function settlingAnswer(
   state: RelayerState,
@@ -162,18 +163,19 @@ export function settlingAnswer(
 const IS_OPENED: ReadonlySet<Stage> = new Set(['open', 'send', 'follow'])
 
 /**
- * Returns the name of the queue for an operation: the owner and the contract whose nonces it uses. Only one operation
- * of a queue runs at a time.
+ * Returns the name of an operation's queue: the owner, and the contract whose nonces the operation uses. Only one
+ * operation of a queue runs at a time.
  */
 export function scopeOf(operation: RelayOperation): string {
   const { kind, owner } = operation
   if (kind === 'settle-market') return `${operation.marketAddress} ${owner}`
-  // Permits for the relayer's own bond use nonces of the relayer's keys, so all such operations share one queue.
+  // A bond that the relayer pays uses a permit nonce of one of the relayer's keys. So all proposals with such a bond
+  // share one queue.
   if (kind === 'propose-resolution' && operation.bond === undefined) return BOND_SCOPE
   if (kind === 'cancel-orders' || kind === 'cancel-all-before') return `settlement ${owner}`
   if (kind === 'set-delegate') return `delegates ${owner}`
-  // The owner's bond is paid with a permit of the stablecoin, and each bond lowers the balance that the next one is
-  // checked against.
+  // Proposals share a queue with the owner's stablecoin permits. A bond uses a permit nonce, and lowers the balance
+  // against which the next proposal is checked.
   const isStablecoin = kind === 'stablecoin-permit' || kind === 'propose-resolution'
   return `${isStablecoin ? 'stablecoin' : 'tokens'} ${owner}`
 }

@@ -52,7 +52,7 @@ export function resolutionMeters(
           log.warn({ why: said.why }, 'settling resolutions failed; it is retried')
       }
     },
-    /** Counts an error from which the lane recovers on its own. */
+    /** Counts an error from which the transaction sender recovers on its own. */
     troubled: () => troubles.inc(),
   }
 }

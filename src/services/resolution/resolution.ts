@@ -108,7 +108,7 @@ export type ResolutionState = {
   readonly ports: ResolutionPorts
   /** Steps in progress by reference, from their simulation until their end is acknowledged. */
   readonly underway: Map<string, Underway>
-  /** For each step that waits after a refusal, a failure or its end: the time of its next attempt. */
+  /** Time of the next attempt of each step that waits after a refusal, a failure, or the end of its transaction. */
   readonly pauses: Map<string, Pause>
   /**
    * For each step, the number of its transactions that reverted. The number is limited, because each revert costs gas.

@@ -181,8 +181,8 @@ function finishBatch(
     const pending = state.trades.get(tradeId)
     if (pending?.isConfirmed !== true) continue
     const verdict = verdictOf.get(pending.trade.tradeKey)
-    // The market recorded the trade as confirmed because of a block that a reorg removed. The new block did not settle
-    // the trade.
+    // The market recorded the trade as confirmed because of a block that a reorg removed. If the new block did not
+    // settle the trade, undo the confirmation.
     const isSettled = verdict?.settled === true || verdict?.reason === 'AlreadySettled'
     if (!isSettled) revertConfirmed(state, tradeId, txHash)
   }

@@ -38,8 +38,8 @@ export function statusOf(state: SettlementState): SettlementStatus {
 
 /**
  * Computes the lag of settlement: the time that the oldest unsettled trade has waited since it could have settled. A
- * trade that is retried while other trades settle does not count, because one trade must not stop the chain's markets.
- * A trade also does not count before its market has answered that the trade is pending.
+ * trade that is retried while other trades settle does not count: a large lag stops all markets of the chain, and one
+ * trade must not cause that. A trade also does not count before its market has answered that the trade is pending.
  */
 export function watchLag(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context

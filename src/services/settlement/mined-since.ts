@@ -1,8 +1,8 @@
 /**
- * Trades that were mined during a submission. A refusal in that submission may have been computed before the block of
- * these trades. For example, the simulation may miss shares that a trader has just bought, although a block contains
- * the purchase when the simulation's answer arrives. So these trades count as in flight when the refusal is judged.
- * Exceptions are trades that have failed, and refusals computed at the block of the trade or later.
+ * Tracks trades that were mined during a submission. A refusal in that submission may have been computed before the
+ * block of these trades. For example, the simulation may miss shares that a trader has just bought, although a block
+ * contains the purchase when the simulation's answer arrives. So these trades count as in flight when the refusal is
+ * judged. Exceptions are trades that have failed, and refusals computed at the block of the trade or later.
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'

@@ -88,7 +88,7 @@ function missingOf(
   return { refusal, block: refusal.block ?? 0, sinceMs: nowMs, sides }
 }
 
-/** Returns the trades of this side's trader that settle before the given trade, if they settle. */
+/** Returns those trades of this side's trader that, if they settle at all, settle before the given trade. */
 function settlingBefore(
   state: SettlementState,
   trade: TradeToSettle,
@@ -211,8 +211,8 @@ export function resumeWaiting(state: SettlementState, context: SettlementContext
         state.older.waiting.delete(waiting)
         continue
       }
-      // Apply all decided trades before the check: a block that brings the missing balance may also take it
-      // away, by another trade.
+      // Apply all decided trades before the check: the block that brings the missing balance may also contain a trade
+      // that spends it.
       for (const [tradeId, block] of decided) {
         applyDecided(pending, tradeId, block, state.trades.get(tradeId)?.trade)
       }

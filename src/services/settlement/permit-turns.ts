@@ -71,9 +71,9 @@ function isFirstOfRing(
 }
 
 /**
- * Returns the owners whose permits may be sent together: each permit except the first covers the owner's payments under
- * this permit and under all earlier permits. Payments that a block has decided do not count, even if it is not final,
- * and payments whose permit is used count like those without one.
+ * Returns the owners whose permits may be sent together. For such an owner, each permit except the first covers the
+ * payments under this permit and under all earlier permits. Payments whose permit is already used do not count.
+ * Payments that a block has decided do not count either, even if the block is not final.
  */
 function coveringOwners(state: SettlementState): ReadonlySet<Address> {
   const decided = new Set(
@@ -153,7 +153,10 @@ export function isPermitBefore(
   })
 }
 
-/** True if every trade that the given trade waits for can continue without waiting for its turn to send a permit. */
+/**
+ * True if no trade that the given trade waits for may itself wait for a permit turn. Each must be decided, on its way,
+ * or queued without an unused permit.
+ */
 function waitsForNoTurn(state: SettlementState, { missing }: PendingSettlement): boolean {
   const isFree = (tradeId: TradeId): boolean => {
     const pending = state.trades.get(tradeId)

@@ -1,4 +1,4 @@
-/** Pending trades, the queue, and the choice of the next batch. */
+/** Tracks pending trades, keeps their queue, and chooses the next batch. */
 
 import assert from 'node:assert/strict'
 import type { TradeId } from '#domain/ids.ts'

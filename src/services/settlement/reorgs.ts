@@ -1,6 +1,6 @@
 /**
- * Batches that a reorg removed. Settlement reads their trades again and reports them as `reverted`. It sends nothing
- * until the markets have acknowledged these reports.
+ * Handles batches that a reorg removed. Settlement reads the trades of such a batch again and reports them as
+ * `reverted`. Settlement sends nothing until the markets have acknowledged these reports.
  */
 
 import { markSent } from './batches.ts'

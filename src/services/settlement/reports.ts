@@ -51,8 +51,8 @@ export function end(
   moveTo(pending, 'ended')
   if (status === 'failed') forgetMined(state, pending.trade)
   addReport(state, tradeId, { status, txHash, reason, fault })
-  // `decided` may already have the block that settled this trade, because one poll may report both the block
-  // and the end. Keep this block, unless the trade has failed.
+  // `decided` may already have the block that settled this trade, because one poll may report both that block and the
+  // trade's end. Keep this block, unless the trade has failed.
   if (!state.older.decided.has(tradeId) || status === 'failed')
     state.older.decided.set(tradeId, undefined)
   state.progress.lastMs = context.nowMs
@@ -67,7 +67,7 @@ export function end(
   })
 }
 
-/** True if the trade is in one of our transactions that is not final yet. */
+/** True if the trade is in a settlement transaction that is not final yet. */
 export function isInFlight(state: SettlementState, tradeId: TradeId): boolean {
   for (const { ended, tradeIds } of state.flight.batches.values()) {
     if (!ended && tradeIds.includes(tradeId)) return true

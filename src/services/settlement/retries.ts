@@ -1,7 +1,7 @@
 /**
  * Handles trades that do not settle. If a side is at fault, the trade fails at once, without a transaction. Otherwise
- * the trade is retried until its deadline, the end of its orders' grace, or `retryGasMax` gas. A batch that reverts as
- * a whole is halved until the trade that causes the revert is alone.
+ * the trade is retried until its deadline, until the end of its orders' grace, or until it has cost `retryGasMax` gas.
+ * A batch that reverts as a whole is halved until the trade that causes the revert is alone.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -61,9 +61,10 @@ export function awaitMarket(
 }
 
 /**
- * Retries a trade with growing pauses until its deadline. No side is at fault: the trade's transaction
- * reverted, or the chain refused the trade after a simulation that succeeded. If the failed attempts have
- * cost `retryGasMax` gas, the trade fails with fault `both`, so that the two quantities do not match again.
+ * Retries a trade with growing pauses until its deadline or the end of its orders' grace. No side is at fault: the
+ * trade's transaction reverted, or the chain refused the trade after a simulation that succeeded. If the failed
+ * attempts have cost `retryGasMax` gas, the trade fails with fault `both`, so that the quantities of its two orders do
+ * not match each other again.
  */
 export function retryLater(
   state: SettlementState,
@@ -94,10 +95,10 @@ export function retryLater(
 export const OUT_OF_TIME = 'OrderExpired'
 
 /**
- * Handles trades that the simulation refused. If a side is at fault, the trade fails at once with that side
- * at fault, because a retry would give the side time to act. The trade waits only if older trades will bring
- * the missing balance. If the contract refuses a trade without naming a side, it would refuse the trade
- * again. Such a trade fails with fault `both`, so that the two quantities do not match again.
+ * Handles trades that the simulation refused. If a side is at fault, the trade fails at once with that side at fault,
+ * because a retry would give the side time to act. The trade waits only if older trades will bring the missing balance.
+ * If the contract refuses a trade without naming a side, it would refuse the trade again. Such a trade fails with fault
+ * `both`, so that the quantities of its two orders do not match each other again.
  */
 export function applyRefusals(
   state: SettlementState,
@@ -123,8 +124,8 @@ export function applyRefusals(
 
 /**
  * Handles a batch that could not be built or simulated although the chain is reachable, because one of its trades is
- * bad. The batch is halved until the bad trade is alone. The bad trade fails if this process cannot handle its data. If
- * a node does not accept the trade, it is retried with growing pauses until its deadline.
+ * bad. The batch is halved until the bad trade is alone. The bad trade fails if this process cannot handle the trade's
+ * data. If a node rejects the trade instead, the trade is retried with growing pauses until its deadline.
  */
 export function isolateFailing(
   state: SettlementState,

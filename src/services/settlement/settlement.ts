@@ -344,7 +344,7 @@ function poll(state: SettlementState, context: SettlementContext): void {
   )
 }
 
-/** Starts every step that need not wait for the timer. */
+/** Starts every step that can start without waiting for the timer. */
 function advance(state: SettlementState, context: SettlementContext): void {
   resumeWaiting(state, context)
   readVanished(state, context)

@@ -1,4 +1,4 @@
-/** Gauge of traders that have used up a daily budget. */
+/** Metric of the number of traders that have used up a daily budget. */
 
 import { Gauge } from 'prom-client'
 import type { ThreadContext } from '#services/kit/kit.ts'

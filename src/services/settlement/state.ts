@@ -66,7 +66,9 @@ export type SettlementProtocol = SettlementRequests & {
        * the bad trade is alone.
        */
       retry: boolean
-      /** True if this process could not handle its own data: neither the chain nor the database failed. */
+      /**
+       * True if the failure is in this process, which could not handle its own data. The chain and the database worked.
+       */
       unexpected: boolean
       tradeIds?: readonly TradeId[]
       batch?: string
@@ -192,8 +194,8 @@ export type Stage =
  * trade is dropped once it has ended and its market has acknowledged the end.
  *
  * Each stage leads to `sent`: a reorg or a replaced transaction can put a trade back into a transaction at any time,
- * even a trade that has ended. A block may still settle a trade that its market has recorded as failed. This trade ends
- * again, and its market contradicts the report.
+ * even a trade that has ended. A block may still settle a trade that its market has recorded as failed. The trade then
+ * ends a second time, as confirmed, and its market answers that the trade has failed.
  */
 export const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
   queued: ['submitting', 'sent', 'ended'],

@@ -33,7 +33,7 @@ import { makeSettlementTraces } from './thread/trade-traces.ts'
 /** Bounds of the time between two ticks of an actor. */
 const TICK_MS_MIN = 10
 const TICK_MS_MAX = 50
-/** Interval between requests for traders' pauses to a market thread that has not answered. */
+/** Interval at which the relay repeats its request for traders' pauses to each market thread that has not answered. */
 const PAUSES_EVERY_MS = 1_000
 /** Interval between reads of the journal for the traders' spending. */
 const SPENDING_EVERY_MS = 1_000
@@ -110,7 +110,10 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
     market.tell('SettlementLag', { chainId, behind, ...epochOf(leaseOf.get(chainId)) })
   }
 
-  /** Sends a market thread the lag, the pauses and the spending, after this thread was linked or has lost messages. */
+  /**
+   * Sends a market thread the lag, the pauses and the spending, after the market thread was linked or has lost
+   * messages.
+   */
   function sendAll(market: (typeof markets)[number]): void {
     for (const [chainId, { lag }] of states) sendLag(market, chainId, lag.behind)
     pauses.linked(market)
@@ -143,8 +146,8 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
       sendAll(market)
     },
     health() {
-      // An unreachable chain does not make the thread unready, but lag does, because no other health check shows the
-      // lag.
+      // Lag makes the thread unready, because no other health check shows the lag. An unreachable chain alone does not
+      // make the thread unready.
       for (const state of states.values()) {
         if (state.chain.misfit !== '') return state.chain.misfit
         if (state.lag.behind)

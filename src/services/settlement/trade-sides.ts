@@ -1,4 +1,4 @@
-/** Tokens and amounts that a trade takes from its two sides and brings to them. */
+/** Computes the tokens and amounts that a trade takes from its two sides and brings to them. */
 
 import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
 import { BUY } from '#domain/order.ts'

@@ -1,6 +1,6 @@
 /**
- * The transparency thread: publishes the logs of all partitions so that anyone can verify them. Only one node at a
- * time runs it.
+ * The transparency thread: publishes the logs of all partitions so that anyone can verify them. Only one node at a time
+ * does this work.
  */
 
 import { hash } from 'node:crypto'

@@ -75,7 +75,8 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
       const what = (holder: Address) => `profit of ${holder} on chain ${chainId}`
       compareProfits(made, profits, (holder, ...both) => compare(what(holder), ...both))
     }
-    // The loop above skips rows of markets that the chain does not have. Comparing the number of rows finds such rows.
+    // The comparisons by market miss rows of markets that the chain does not have. Comparing the number of rows finds
+    // such rows.
     compare('rows of positions', await counted(sql, 'positions'), String(positions))
     compare('markets that are held', await counted(sql, HELD), String(held))
     compare('rows of profits', await counted(sql, 'position_profits'), String(profitable))
@@ -83,7 +84,10 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
   })
 }
 
-/** Selects markets with holders or locked collateral. A market that has lost both keeps a row with zeros. */
+/**
+ * Selects markets with holders or locked collateral. A market whose holders and collateral are gone keeps a row with
+ * zeros.
+ */
 const HELD = "market_holdings where holders <> 0 or locked_e6 <> '0'"
 
 async function counted(sql: Statements, from: string): Promise<string> {

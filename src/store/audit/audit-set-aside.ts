@@ -1,6 +1,6 @@
 /**
- * Lists the events of all chains that were set aside, because the indexer could not decode or store them. These events
- * change no table, so nothing is compared.
+ * Lists the set-aside events of all chains: events that the indexer could not decode or store. Set-aside events change
+ * no table, so the audit compares nothing here.
  */
 
 import type { SetAside } from '#domain/chain-event.ts'

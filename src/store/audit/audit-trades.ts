@@ -46,14 +46,14 @@ export async function auditTrades(database: Database): Promise<TradeAudit> {
       trades += chain.trades
       await compareChain(sql, chainId, chain, compare)
     }
-    // The loop above skips rows of markets without trades. Comparing the number of rows finds such rows.
+    // The comparisons by market miss rows of markets without trades. Comparing the number of rows finds such rows.
     compare('rows of candles', await counted(sql, 'candles'), String(candles))
     compare('markets that have traded', await counted(sql, TRADED), String(markets))
     return { markets, trades, candles, differences }
   })
 }
 
-/** A market whose trades have all failed keeps its row, with zeros. */
+/** Selects markets with trades that count. A market whose trades have all failed keeps a row with zeros. */
 const TRADED = 'market_stats where trades <> 0 or volume_whole * 1000000 + volume_millionths <> 0'
 
 type Compare = (what: string, kept: string, expected: string) => void

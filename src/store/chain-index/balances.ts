@@ -1,4 +1,4 @@
-/** Balance of each holder and token: the sum of all movements. */
+/** Keeps the balance of each holder and token, which is the sum of all movements. */
 
 import type { ChainEvent, TokensMoved } from '#domain/chain-event.ts'
 import { ZERO_ADDRESS } from '#domain/ids.ts'

@@ -1,7 +1,7 @@
 /**
- * Writes events (groups of markets) and their markets, as the chain has them. If several events of a chain have the
- * same slug (name in links), the first event keeps the slug. An event cannot change: if another market names the same
- * slug with different metadata, this metadata is refused, and the market has no event.
+ * Writes events (groups of markets) and their markets, from the chain's data. If several events of a chain have the
+ * same slug (name in links), the first event keeps the slug. An event cannot change. If another market names the same
+ * slug with different event metadata, this metadata is refused, and the market has no event.
  */
 
 import type { EventMarketCreated } from '#domain/chain-event.ts'

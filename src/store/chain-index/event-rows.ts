@@ -1,4 +1,7 @@
-/** Rows that are only inserted: steps of markets, movements, conversions, trades, withdrawals, delegations. */
+/**
+ * Inserts rows that later blocks never change: steps of markets, movements, conversions, trades, withdrawals,
+ * delegations.
+ */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
 import type { MarketId } from '#domain/ids.ts'

@@ -25,7 +25,7 @@ export type Holding = { shares: bigint; cost: bigint }
 /** A holder's shares of both outcomes of a market. `profit` covers both outcomes together. */
 export type Stake = { readonly sides: readonly [yes: Holding, no: Holding]; profit: bigint }
 
-/** The fields of a token movement that positions need. */
+/** The fields of a token movement from which positions are computed. */
 export type Move = {
   readonly outcome: Outcome
   readonly from: Address
@@ -55,7 +55,8 @@ function receive(holding: Holding, amount: bigint, cost: bigint): void {
 /** Removes shares from a holding, and returns the part of the cost that leaves with them. */
 function give(holding: Holding, amount: bigint): bigint {
   const { shares, cost } = holding
-  // The chain's balance covers every movement, so a position can have too few shares only if it was corrected by hand.
+  // The chain's balance covers every movement. So a position can have too few shares only if `correct` has lowered its
+  // shares before.
   const part = amount < shares ? amount : shares
   holding.shares -= part
   const left = holding.shares === 0n ? cost : proportionFloor(cost, part, shares)

@@ -1,7 +1,7 @@
 /**
- * Keeps positions in step with the chain, in the transaction that writes its blocks. New blocks change the positions
- * that their movements touch. If blocks are undone, or a new market's tokens moved before the market was created, all
- * positions of the market are computed again from its movements in the tables.
+ * Updates positions in the transaction that writes the chain's blocks. New blocks change the positions that their
+ * movements touch. If blocks are undone, or a new market's tokens moved before the market was created, all positions of
+ * the market are computed again from its movements in the tables.
  */
 
 import type {

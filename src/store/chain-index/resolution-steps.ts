@@ -1,10 +1,10 @@
-/** Writes the steps of a resolution: the changes of existing rows, and the proposals at the oracle. */
+/** Writes the steps of a resolution: inserts proposals at the oracle, and updates existing rows. */
 
 import type { ChainEvent, ResolutionProposed } from '#domain/chain-event.ts'
 import { bytesOf } from '../engine/hex.ts'
 import type { Statements } from '../engine/statements.ts'
 
-/** Names that the tables use for steps that only end or change a proposal. */
+/** Names under which the tables store steps that change or end an existing proposal. */
 export const STEPS = {
   ResolutionDisputed: 'disputed',
   ResolutionOverturned: 'overturned',

@@ -1,6 +1,6 @@
 /**
- * Events of the chain that were set aside: the event, its place, and the reason. Only the newest events are kept, so
- * strangers cannot fill the table.
+ * Stores events of the chain that were set aside, each with its place and the reason. Only the newest events are kept,
+ * so that strangers cannot fill the table.
  */
 
 import type { SetAside } from '#domain/chain-event.ts'

@@ -1,7 +1,7 @@
 /**
- * Copies a whole database as of one instant while an exchange may write it, and restores a copy into an empty database.
- * SQLite itself writes the copy of its file. Each table of a database server is copied into its own file, all in one
- * transaction.
+ * Copies a whole database as it is at one instant, even while an exchange writes to it, and restores a copy into an
+ * empty database. SQLite itself writes the copy of its file. Each table of a database server is copied into its own
+ * file, all in one transaction.
  */
 
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
  * Copy of a MySQL or MariaDB database: one compressed file per table. The first line of a file has the table's
  * definition and columns; each further line is a row as a JSON array of strings. Bytes are hexadecimal. All tables are
- * read in one transaction, so the copy is of one instant.
+ * read in one transaction, so the copy shows the database at one instant.
  */
 
 import { createReadStream, createWriteStream, existsSync, readdirSync } from 'node:fs'

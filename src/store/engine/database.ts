@@ -67,8 +67,8 @@ export type DatabaseOptions = {
 }
 
 /**
- * Maximum time that a SQLite writer waits for another writer, that a connection attempt to a MySQL server
- * takes, and that a MySQL statement waits for a lock.
+ * Maximum wait of a SQLite writer for another writer, and of a MySQL statement for a lock. Also the maximum time of a
+ * connection attempt to a MySQL server.
  */
 const PATIENCE_MS = 5_000
 
@@ -147,8 +147,9 @@ export async function closeDatabase({ orm, writeAhead }: Database): Promise<void
 }
 
 /**
- * Runs a read, at most `READ_ATTEMPTS_MAX` times. Repeats the read if its connection was lost. Also repeats
- * the read, on another server, if the first server has left its cluster or does not keep up with it.
+ * Runs a read, at most `READ_ATTEMPTS_MAX` times. Repeats the read if its connection was lost. If there are several
+ * servers, also repeats the read if the server has left its cluster or does not keep up with the cluster. The repeated
+ * read uses another server.
  */
 export async function read<T>(
   database: Database,

@@ -1,10 +1,10 @@
 /**
  * The fence of a lease: a check that a transaction makes right before it commits. The check increments a counter in the
- * lease's row, only if the row still has the writer's epoch. So a writer whose lease another node has taken commits
- * nothing. A node that takes a lease waits for a commit that has passed the fence, and reads the result of that commit
- * afterwards. The fence is a write and not a locking read, because a Galera cluster detects conflicts between writes
- * only. The fence is the last statement of a transaction, because it locks the lease's row until the commit. A long
- * transaction must not prevent its own node from renewing the lease.
+ * lease's row, but only if the row still has the writer's epoch. So a writer commits nothing once another node has
+ * taken its lease. A node that takes a lease waits for a commit that has passed the fence, and reads the result of that
+ * commit afterwards. The fence is a write and not a locking read, because a Galera cluster detects conflicts between
+ * writes only. The fence is the last statement of a transaction, because it locks the lease's row until the commit. An
+ * earlier lock in a long transaction would prevent the node from renewing its own lease.
  */
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'

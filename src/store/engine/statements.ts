@@ -1,4 +1,4 @@
-/** Statements inside an open transaction, for tables without an entity. */
+/** Runs SQL statements inside an open transaction, for tables without an entity. */
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'

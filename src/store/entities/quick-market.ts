@@ -1,4 +1,4 @@
-/** The table `quick_markets`: terms, decision, and progress on chain. */
+/** The table `quick_markets`: the terms, the outcome and the on-chain progress of each quick market. */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address, MarketId } from '#domain/ids.ts'

@@ -72,7 +72,7 @@ export async function renewLeases(
 
 /** Releases the leases, so that another node need not wait for their expiry. */
 export async function giveLeases(database: Database, leases: readonly Lease[]): Promise<void> {
-  // The epoch rises too, which fences later writes of this holder.
+  // The epoch rises too, so later writes of this holder are rejected.
   await change(database, leases, `epoch = epoch + 1, expires_at = utc_timestamp(3)`, [])
 }
 

@@ -42,7 +42,7 @@ const TABLES: Readonly<Record<string, Table>> = {
       ],
     },
   },
-  // Only orders with a label or a group have a row, so other orders cost nothing.
+  // Only orders with a label or a group have a row, so other orders need no space here.
   order_tags: {
     columns: 'order_hash hash, label varchar(32) null, order_group varchar(32) null',
     key: 'order_hash',
@@ -333,8 +333,8 @@ const TABLES: Readonly<Record<string, Table>> = {
       quick_markets_unfinished: ['(quick_id) where unfinished = 1', '(unfinished, quick_id)'],
     },
   },
-  // Sums for reads, in whole units and millionths. Sums of a chain are stored per partition, so that two
-  // partitions never wait for the same row.
+  // Precomputed sums for reads. Amounts are split into whole units and millionths. Sums of a chain are stored per
+  // partition, so that two partitions never wait for the same row.
   market_stats: {
     columns: `market_id hash, chain_id bigint, volume_whole bigint, volume_millionths bigint,
       trades bigint`,

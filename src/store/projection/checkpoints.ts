@@ -1,6 +1,6 @@
 /**
- * Progress of the projection. A database belongs to the first log that claims it, and keeps the number of partitions
- * that this log had then.
+ * Stores the progress of the projection. A database belongs to the first log that claims it. Later claims must come
+ * from this log, with the same number of partitions as in the first claim.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -22,14 +22,15 @@ export async function checkpoints(database: Database): Promise<Checkpoint[]> {
 }
 
 /**
- * Claims the database for the log and returns its checkpoints. The projector calls it before its first batch. Rejects
- * if the database belongs to another log or has another number of partitions.
+ * Claims the database for the log and returns its checkpoints. Must be called before the first batch. Rejects if the
+ * database belongs to another log or has another number of partitions.
  */
 export async function claimLog(database: Database, log: ClaimedLog): Promise<Checkpoint[]> {
   try {
     return await claim(database, log)
   } catch (error) {
-    // Another node claimed the database at the same instant, so read which log that was.
+    // Another node claimed the database at the same instant. Repeat the claim, which now reads the log that the other
+    // node stored.
     if (!(error instanceof Fault && error.code === 'STORE_CONSTRAINT')) throw error
     return claim(database, log)
   }

@@ -1,7 +1,7 @@
 /**
- * Ends the orders of a closed market. A closing changes only the market's row, although a million of its orders may be
- * open. The rows of the orders follow in short separate transactions, so that nothing else waits for them. Until then,
- * reads treat an open order of a closed market as ended.
+ * Ends the orders of a closed market. Closing a market changes only the market's row, because a million of its orders
+ * may be open. The rows of the orders follow in short separate transactions, so that nothing else waits for them. Until
+ * then, reads treat an open order of a closed market as ended.
  *
  * Only the status changes. The end time is in the market's row, and the order keeps its last change. So neither the
  * number of steps nor a repeated step changes the result.

@@ -25,7 +25,10 @@ import {
   type Value,
 } from './columns.ts'
 
-/** Rows per statement: a few hundred kilobytes, well below the smallest default packet limit. */
+/**
+ * Maximum number of rows per statement. So many rows need a few hundred kilobytes, well below the smallest default
+ * packet limit.
+ */
 const ROWS_MAX = 500
 
 /** Maximum number of markets per statement: one, because a market's texts can be long. */

@@ -131,8 +131,8 @@ async function nextTrades(sql: Sql, after: TradeRow | undefined): Promise<TradeR
     )
   if (after === undefined) return ask('', [], PAGE_ROWS)
   const { market_id, seq, fill_index } = after
-  // Three ranges of one index: later fills of the same event, later events of the same market, and the following
-  // markets.
+  // Read three ranges of one index in turn: later fills of the same event, later events of the same market, and the
+  // following markets.
   const page: TradeRow[] = []
   const parts: [where: string, values: (number | string | Buffer)[]][] = [
     ['where market_id = ? and seq = ? and fill_index > ?', [market_id, seq, fill_index]],

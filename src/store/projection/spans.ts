@@ -22,8 +22,8 @@ export function spanStartSec(atMs: number, spanSec: number): number {
 
 /**
  * A sum of collateral as two integers that a database can add without overflow: whole units and millionths, without a
- * carry. One order may be worth 2^53 millionths, and funds may be unchecked before a match. So a thousand such orders
- * would overflow a 64-bit sum.
+ * carry. One order may be worth 2^53 millionths, and orders may match before the traders' funds are checked. So about a
+ * thousand such orders would overflow a 64-bit sum.
  */
 export type Sum = { whole: number; millionths: number }
 

@@ -8,7 +8,7 @@ import type { MarketId } from '#domain/ids.ts'
 import type { Value } from './columns.ts'
 import { addTo, noSum, SPANS_SEC, type SpanSec, type Sum, spanStartSec } from './spans.ts'
 
-/** The fields of a trade that sums need. */
+/** The fields of a trade from which sums are computed. */
 export type CountedTrade = {
   readonly marketId: MarketId
   readonly chainId: number

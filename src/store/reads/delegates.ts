@@ -1,4 +1,4 @@
-/** Delegations: which keys may sign for an account, and within which limits. */
+/** Reads delegations: which keys may sign for an account, and within which limits. */
 
 import type { Delegation } from '#domain/delegate.ts'
 import type { Address, MarketId } from '#domain/ids.ts'

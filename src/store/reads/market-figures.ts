@@ -1,7 +1,7 @@
 /**
- * Figures of many markets in one statement. Each market is found by its key, and each figure by a few index lookups. So
- * the cost of a page hardly depends on how long its markets have traded, and all figures of a market are of the same
- * instant.
+ * Reads the figures of many markets with one statement, so all figures of a market are from the same instant. The
+ * statement finds each market by its key, and each figure by a few index lookups. So its cost hardly depends on how
+ * long the markets have traded.
  */
 
 import type { MarketId, Sequence } from '#domain/ids.ts'
@@ -15,7 +15,10 @@ type MarketFiguresRecord = {
   readonly totalVolume: bigint
   readonly volume24h: bigint
   readonly trades24h: number
-  /** Pairs of YES and NO: the price of the newest trade that has not failed (0 if none), and its sequence number. */
+  /**
+   * Price and sequence number of each outcome's newest trade that has not failed, as pairs of YES and NO. The price is
+   * 0 if there is no such trade.
+   */
   readonly lastPrices: readonly [number, number]
   readonly lastSeqs: readonly [Sequence, Sequence]
   /** Price of each outcome 24 hours ago, or at its first trade if that trade is newer. */

@@ -1,6 +1,6 @@
 /**
- * Texts of markets, cached by each reader: the texts in a row of `markets` never change. Looking the texts up with
- * every trade took as long as finding the trade.
+ * Reads the texts of markets through a cache per `Database`. The texts in a row of `markets` never change, so a cached
+ * entry never becomes outdated. Without the cache, looking up the texts of a trade took as long as finding the trade.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -19,8 +19,8 @@ type Row = { readonly market: string; readonly question: string; readonly contra
 const ASKED_MAX = 8
 
 /**
- * Cache in two maps: when the young map is full, it replaces the old map. An entry that is used again moves to the
- * young map and so stays, without any record of the order of use.
+ * Cache in two maps. When the young map is full, it becomes the old map, and the previous old map is dropped. An entry
+ * that is used again moves to the young map, so entries in use are kept.
  */
 type Known = { young: Map<string, MarketTexts>; old: Map<string, MarketTexts> }
 const known = new WeakMap<Database, Known>()
@@ -28,7 +28,10 @@ const known = new WeakMap<Database, Known>()
 /** Placeholder for the texts of a market that does not exist. */
 const NONE: MarketTexts = { question: '', contractAddress: '0x' as Address }
 
-/** Returns the texts of markets by the hex digits of their ids; empty texts for a market that does not exist. */
+/**
+ * Loads the texts of these markets, which are given by the hex digits of their ids. The returned function returns a
+ * market's texts, or empty texts for a market that does not exist.
+ */
 export async function textsOfMarkets(
   database: Database,
   markets: readonly string[],

@@ -180,8 +180,8 @@ async function pendingTrades(
   const row = isMysql ? 'row_no' : 'rowid'
   let last: TradeNeedRow | undefined
   do {
-    // The condition on the time alone uses an index. The other conditions skip rows of the same millisecond that were
-    // on an earlier page.
+    // The first condition, on the time only, uses an index. The other conditions skip rows of the same millisecond that
+    // were on an earlier page.
     const later =
       last === undefined
         ? ''

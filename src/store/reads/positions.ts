@@ -54,8 +54,9 @@ type SyncRow = {
 }
 
 /**
- * Returns a user's position in a market; undefined if empty. Reads `position_syncs` (shares read from the chain ahead
- * of the indexer) first, because such a row is deleted only after the position has caught up with it.
+ * Returns a user's position in a market; undefined if the user has none. Reads `position_syncs` (shares read from the
+ * chain ahead of the indexer) before `positions`. A row of `position_syncs` is deleted only after the position has
+ * caught up with it. So at least one of the two reads finds the newest shares.
  */
 export async function positionOf(
   database: Database,

@@ -1,7 +1,6 @@
 /**
- * Functions that call the named queries. Their names, parameters and answers follow from the table in
- * `answer-query.ts`. Only plain data passes between threads, including faults. A thread that calls these functions
- * loads no database code.
+ * Calls the named queries. The table in `answer-query.ts` defines their names, parameters and answers. Queries, answers
+ * and faults pass between threads as plain data. So a thread that calls these functions loads no database code.
  */
 
 import { answerOf, type StoreReply } from '../engine/reply.ts'
@@ -14,8 +13,8 @@ export type Query = <Name extends QueryName>(
 ) => Promise<Queries[Name]['answers']>
 
 /**
- * Runs a query through `pool`: the query threads, or another function that answers it. Throws the fault that `pool`
- * returned.
+ * Runs a query in `pool`, which is the pool of query threads or any other object that answers queries. Throws the fault
+ * that `pool` returned.
  */
 export async function askQuery<Name extends QueryName>(
   pool: { run(task: QueryTask<NoInfer<Name>>): Promise<unknown> },

@@ -13,7 +13,7 @@ export type Reads = {
   readonly query: Query
   /** Runs a query that is given as a message (a task). */
   run(task: QueryTask): Promise<StoreReply>
-  /** Runs short reads that belong together; on SQLite all of them see the database at the same instant. */
+  /** Runs short reads that belong together. On SQLite, all of them see the same state of the database. */
   together<T>(work: () => Promise<T>): Promise<T>
   /** Passes the open orders and pending trades of one snapshot to `take`, page by page. */
   openNeeds(

@@ -1,6 +1,7 @@
 /**
- * The cost of settlement transactions, and the traders to whom it is charged by the rule of
- * `domain/trader-spending.ts`. Both are computed from the journal and the trades, so a restart finds the same sums.
+ * Computes the cost of settlement transactions, and charges the cost to traders by the rule of
+ * `domain/trader-spending.ts`. The only inputs are the journal and the trades, so the sums are the same after a
+ * restart.
  */
 
 import type { Address, TradeId } from '#domain/ids.ts'
@@ -34,8 +35,8 @@ export type ChargesFilter = {
 }
 
 /**
- * The sides to which a refusal on chain is charged. The sides do not follow from the reason: for example, either side
- * of a mint may be at fault.
+ * Sides that are charged for a trade that was refused on chain. The trade records the side at fault, because the reason
+ * for the refusal does not show it. For example, either side of a mint may be at fault.
  */
 const AT_FAULT: Readonly<Record<FaultySide, readonly ('buyer' | 'seller')[]>> = {
   buyer: ['buyer'],
@@ -45,8 +46,8 @@ const AT_FAULT: Readonly<Record<FaultySide, readonly ('buyer' | 'seller')[]>> = 
 }
 
 /**
- * Least gas of an ordinary fill, and of a mint or merge, in a full batch, and least gas of a transaction besides its
- * fills (see contracts/README.md).
+ * Least gas in a full batch: of an ordinary fill, of a mint or merge, and of a transaction without its fills (see
+ * contracts/README.md).
  */
 const FILL_GAS = 66_000
 const SET_FILL_GAS = 145_000
@@ -127,10 +128,11 @@ async function tradesOf(database: Database, tradeIds: readonly TradeId[]): Promi
 }
 
 /**
- * Shares the gas of a transaction. Gas above the least gas of its fills is charged to the traders who may have caused
- * it, for example by the code of their account, up to their extra gas. So an honest fill never pays for burnt gas, and
- * an account whose code burns none pays little while no other account burns gas: a stranger cannot use up its budget
- * by taking its order in pieces. The remaining gas is shared by the fills, in proportion to their least gas.
+ * Divides the gas of a transaction among traders. Gas above the least gas of the transaction is charged to the traders
+ * in `extraGas`, up to their extra gas. These traders may have caused it, for example by the code of their account. So
+ * an honest fill never pays for burnt gas. An account with extra gas whose code burns none pays little, unless another
+ * account burns gas in the same transaction. So a stranger cannot use up that account's budget by taking its order in
+ * pieces. The remaining gas is divided among the fills in proportion to their least gas.
  */
 function chargesOf(
   trades: readonly TradeRead[],

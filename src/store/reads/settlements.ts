@@ -30,7 +30,7 @@ export async function pendingTradesWithOrders(
   const except = (what: string, list: readonly string[]) =>
     list.length === 0 ? '' : `and ${what} not in (${list.map(() => '?')})`
   const taker = `case taker_side when ${BUY} then buyer else seller end`
-  // Read one more row for each excluded trade, because excluded trades are among the oldest, too.
+  // The oldest rows may include excluded trades, so read one more row for each excluded trade.
   const reach = exceptTrades.length + limit
   const rows = await read(database, () =>
     sqlConnection(database).execute<TradeRowRead[]>(

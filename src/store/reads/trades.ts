@@ -31,8 +31,8 @@ export type TradeRecord = Trade & {
 type BeforeTrade = { readonly seq: number; readonly fillIndex: number }
 
 /**
- * The condition on `seq` alone uses an index. The other condition excludes the fill at the position and later fills of
- * its event.
+ * The first condition, on `seq` only, uses an index. The second condition excludes the fill at the position, and later
+ * fills of the same event.
  */
 const BEFORE_PLACE = 'and seq <= ? and (seq < ? or fill_index < ?)'
 const NEWEST_FIRST = 'order by market_id desc, seq desc, fill_index desc'
@@ -107,7 +107,10 @@ export type TradePlace = {
   readonly row: number
 }
 
-/** A page, the total number of trades, and the position at which the next page begins; undefined on the last page. */
+/**
+ * A page of trades, and the total number of trades. `next` is the position at which the next page begins; undefined on
+ * the last page.
+ */
 export type TradePage = {
   readonly trades: TradeRecord[]
   readonly count: number
@@ -196,8 +199,8 @@ async function pageOf(
   let earlier = ''
   if (before !== undefined) {
     const { atMs, seq, fillIndex } = before
-    // The condition on the time alone uses an index. The other conditions skip rows of the same millisecond that were
-    // on an earlier page.
+    // The first condition, on the time only, uses an index. The other conditions skip rows of the same millisecond that
+    // were on an earlier page.
     earlier = `and ${time} <= ? and (${time} < ? or seq < ? or (seq = ?
       and (fill_index < ? or (fill_index = ? and ${row} < ?))))`
     asked.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)

@@ -1,7 +1,6 @@
 /**
- * Pages of a user's trades across markets. Trades are ordered by time, `seq`, fill and row number; every
- * index ends with the row number anyway. So no two trades are equal in this order, and no page repeats or
- * skips a trade of the same millisecond.
+ * Pages of a user's trades across markets. Trades are ordered by time, `seq`, fill and row number, with which every
+ * index ends. No two trades are equal in this order, so no page repeats or skips a trade of the same millisecond.
  */
 
 import { type Address, type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
@@ -140,8 +139,8 @@ async function tradesOfSide(
   let earlier = ''
   if (before !== undefined) {
     const { atMs, seq, fillIndex } = before
-    // The condition on the time alone uses an index. The other conditions skip rows of the same millisecond that were
-    // on an earlier page.
+    // The first condition, on the time only, uses an index. The other conditions skip rows of the same millisecond that
+    // were on an earlier page.
     earlier = `and t.matched_at_ms <= ? and (t.matched_at_ms < ? or t.seq < ? or (t.seq = ?
       and (t.fill_index < ? or (t.fill_index = ? and t.${row} < ?))))`
     values.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)

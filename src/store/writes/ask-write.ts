@@ -1,6 +1,6 @@
 /**
- * Functions that call the named writes. Their names, parameters and answers follow from the table in `writes.ts`. Only
- * plain data passes between threads, including faults. A thread that calls these functions loads no database code.
+ * Calls the named writes. The table in `writes.ts` defines their names, parameters and answers. Writes, answers and
+ * faults pass between threads as plain data. So a thread that calls these functions loads no database code.
  */
 
 import { Fault } from '#domain/fault.ts'

@@ -37,7 +37,7 @@ type Open = {
   readonly isCrowded?: true
 }
 
-/** Result of a reservation: granted, or the current sum of the open orders. */
+/** Result of a reservation: granted, or refused with the current sum of the delegate's open orders. */
 type DelegatedReserve = { readonly reserved: true } | ({ readonly reserved: false } & Open)
 
 /**
@@ -87,8 +87,8 @@ export async function reserveDelegated(
 }
 
 /**
- * Returns whether the order could be reserved now. This is a read, because any client may ask, and all writes would wait
- * for it.
+ * Returns whether the order could be reserved now. This function only reads. A write would delay all other writes, and
+ * any client can trigger this check.
  */
 export async function checkDelegated(
   database: Database,
@@ -165,8 +165,9 @@ export async function releaseDelegated(
 }
 
 /**
- * Returns the number and value of a delegate's open orders, and the hashes of ended orders. All writes wait for a
- * reservation, so it reads a limited number of rows. Deleted rows make room for further rows in the next call.
+ * Returns the number and value of a delegate's open orders, and the hashes of ended orders. Reads a limited number of
+ * rows, because all other writes wait for a reservation. A reservation deletes the ended orders, so the next call can
+ * read further rows.
  */
 async function openOf(
   all: All,

@@ -9,7 +9,7 @@ import { type Database, transact } from '../engine/database.ts'
 import { bytesOf } from '../engine/hex.ts'
 import { statements } from '../engine/statements.ts'
 
-/** SQL expression: the sum over the markets of the current row of `events`. */
+/** SQL expression for the volume of the current row of `events`: the sum over the markets of that event. */
 export const VOLUME_OF_EVENT = `(select coalesce(sum(s.volume_whole), 0) * 1000000
     + coalesce(sum(s.volume_millionths), 0)
   from event_markets m join market_stats s on s.market_id = m.market_id

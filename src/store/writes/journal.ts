@@ -1,6 +1,6 @@
 /**
- * The journal (the table of transactions sent with the exchange's keys), for every thread except the store thread.
- * These threads read the database themselves and write through the write queue.
+ * Access to the journal (the table of transactions sent with the exchange's keys) for all threads except the store
+ * thread. These threads read the database themselves and write through the write queue.
  */
 
 import { Fault } from '#domain/fault.ts'

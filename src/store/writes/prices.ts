@@ -1,6 +1,6 @@
 /**
- * Stores asset prices, and the reports of price sources at boundaries. Both are written in batches and kept
- * for a limited time.
+ * Stores asset prices and marks. A mark is the first price that a source reports at or after a boundary. Prices and
+ * marks are written in batches and kept for a limited time.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -12,7 +12,7 @@ import { type Database, read, transact } from '../engine/database.ts'
 import { AssetPriceEntity } from '../entities/asset-price.ts'
 import { PriceMarkEntity } from '../entities/price-mark.ts'
 
-/** A published price, as stored: the last price of a second. */
+/** A stored price: the last price that was published in a second. */
 export type PriceRecord = {
   readonly asset: string
   readonly price: number
@@ -93,7 +93,7 @@ async function writePrices(database: Database, batch: PriceBatch): Promise<void>
   })
 }
 
-/** Returns the newest prices of an asset from a second on, at most `limit`, earliest first. */
+/** Returns the newest `limit` prices of an asset, from the second `sinceSec` on, earliest first. */
 export async function pricesSince(
   database: Database,
   filter: { readonly asset: string; readonly sinceSec: number; readonly limit: number },

@@ -1,6 +1,6 @@
 /**
- * Storage of past books: each changed market's books at the end of a segment of the public log. Books are derived from
- * the log, so writing a book again changes nothing.
+ * Stores past books: the books of each market at the end of each log segment in which the market changed. Books are
+ * derived from the public log, so writing a book again changes nothing.
  */
 
 import type { MarketId } from '#domain/ids.ts'

@@ -65,7 +65,10 @@ export async function growTrees(
 /** A function that inserts or replaces rows with one long column. */
 type InsertBlobs = (sql: string, rows: readonly (number | Buffer)[][]) => Promise<void>
 
-/** Maximum number of bytes of one statement: far below the smallest default packet limit, also as hexadecimal text. */
+/**
+ * Maximum number of bytes of one statement. Even as hexadecimal text, a statement of this size is far below the
+ * smallest default packet limit.
+ */
 const STATEMENT_BYTES = 1024 * 1024
 
 /**
@@ -345,7 +348,7 @@ export async function publicThroughMs(
   return Number(row?.through_ms ?? 0)
 }
 
-/** The partition of an event, and when it happened. */
+/** Partition and time of an event. */
 type EventPlace = { readonly partition: number; readonly atMs: number }
 
 /**

@@ -200,7 +200,10 @@ export async function unfinishedRelays(
   return found.map(relayRecord)
 }
 
-/** Returns the gas that was spent or reserved since this time: by one owner or all, from one budget or both. */
+/**
+ * Returns the gas that was spent or reserved since this time. Without `owner`, counts all owners; without `purpose`,
+ * counts both budgets.
+ */
 export async function relayGasSince(
   database: Database,
   filter: {

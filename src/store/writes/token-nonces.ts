@@ -1,7 +1,7 @@
 /**
- * Bearer tokens that were used, shared by several nodes. A node claims a token by an insert; only one node's insert can
- * succeed. Each claim has its own number, so a claim whose answer was lost can be repeated. If the row has the caller's
- * own number, the caller's earlier insert succeeded.
+ * Records which bearer tokens were used, for several nodes that share a database. A node claims a token by an insert;
+ * only one node's insert can succeed. Each claim has its own number, so a claim whose answer was lost can be repeated.
+ * If the row has the caller's own number, the caller's earlier insert succeeded.
  *
  * Uses before the first claim were not recorded, so tokens issued before the first claim count as used.
  */

@@ -60,7 +60,7 @@ export type WriteName = keyof typeof WRITERS
 export type Takes<Name extends WriteName> = Parameters<(typeof WRITERS)[Name]>[1]
 export type Answers<Name extends WriteName> = Awaited<ReturnType<(typeof WRITERS)[Name]>>
 
-/** Message to the write queue; `lease` is the lease under which the write runs, if its role has one. */
+/** Message to the write queue. If the role that requests the write has a lease, the write runs under that `lease`. */
 export type WriteTask = { readonly write: string; readonly args: object; readonly lease?: Lease }
 
 /** Runs one task. Faults are returned and not thrown, because a thrown error does not reach another thread intact. */
@@ -115,7 +115,7 @@ export async function runWrites(
       return replies
     })
   } catch (error) {
-    // The commit may have succeeded or failed. Return the fault for every task: the callers can repeat each
+    // It is unknown whether the commit succeeded. Return the fault for every task, because the callers can repeat each
     // write safely.
     const { code, message, retryable } = storeFault(error)
     return tasks.map(() => ({ ok: false, code, message, retryable }))

@@ -1,4 +1,4 @@
-/** Quick markets: the live price against the strike, and the time left. */
+/** Shows the open quick markets, each with the live price against the strike, and the time left. */
 
 import { assetPrice, countdown, NOTHING, signedDifference } from '../format.ts'
 import { nowSec } from '../state/clock.ts'

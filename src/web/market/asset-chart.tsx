@@ -119,7 +119,7 @@ function drawAsset(place: HTMLElement, strikePrice: number) {
           return price === undefined ? { time } : { time, value: price / DOLLAR }
         }),
       )
-      // The chart library's own fit would leave out the part without prices.
+      // The chart library's automatic range would leave out the part without prices, so the range is set here.
       chart.timeScale().setVisibleLogicalRange({ from: 0, to: steps.length })
     },
     destroy() {

@@ -105,8 +105,8 @@ function follow(followed: Followed): () => void {
   }
 
   /**
-   * Draws the whole chart. Adds trades from the tape that are newer than the candles, because the candles come from the
-   * database.
+   * Draws the whole chart. Adds the newest trades from the tape, because the candles come from the database, which may
+   * lack these trades.
    */
   function draw(): void {
     const tape = model.tape.peek()

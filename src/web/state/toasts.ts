@@ -11,7 +11,7 @@ type Toast = {
 
 const TOASTS_MAX = 4
 const SHOWN_MS = 6_000
-/** Time for which an error is shown. It takes longer to read than a success message. */
+/** Time for which an error is shown. An error takes longer to read than a success message. */
 const ERROR_SHOWN_MS = 12_000
 
 export const toasts = signal<readonly Toast[]>([])

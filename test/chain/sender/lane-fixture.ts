@@ -1,6 +1,6 @@
 /**
- * A lane on a real chain that mines only when the test requests it, over a connection that the test can cut. Its
- * journal in memory survives the lane, as a database survives a process.
+ * A lane (one key on one chain) for tests. The chain is real, but mines only when the test requests it, and the test
+ * can cut the connection. The journal in memory survives the lane, as a database survives a process.
  */
 
 import { createPublicClient, custom, type Hex, type LocalAccount, type PublicClient } from 'viem'
@@ -12,7 +12,7 @@ import type { TransactionRow } from '#domain/transaction.ts'
 import { type Chain, startChain } from '../../contracts/support/chain.ts'
 
 type Ask = { readonly method: string; readonly params: unknown }
-/** Answers instead of the node; undefined passes the request on. */
+/** Answers a request instead of the node. If the interceptor returns undefined, the node answers. */
 export type Interceptor = (
   ask: Ask,
   through: () => Promise<unknown>,

@@ -209,7 +209,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     assert.equal(answered.length, 1)
     assert.equal(lane.open()[0]?.error, '', answered[0])
     await f.mine()
-    // If a node does not report the transaction yet, it is sent once more.
+    // If a node does not report the transaction yet, the transaction is sent once more.
     f.intercept = ({ method }, through) =>
       method === 'eth_getTransactionCount'
         ? Promise.resolve('0x0')
@@ -436,7 +436,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     f.intercept = undefined
     assert.deepEqual(await kinds(lane), [])
     assert(Number(head.number) > 1)
-    // If the chain stays shorter for several seconds, it counts as replaced.
+    // If the chain stays shorter than before for several seconds, it counts as replaced.
     f.intercept = stale
     f.nowMs += 5_000
     assert.deepEqual(await kinds(lane), ['vanished'])
@@ -494,7 +494,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     await undo()
     await f.chain.request('evm_increaseTime', [7])
     await f.mine(9)
-    // The node still has the block of the old branch, and none above it.
+    // The node still reports the block of the old branch. Of all other blocks, it reports only the newest.
     f.intercept = ({ method, params }) => {
       const [which] = params as unknown[]
       if (method !== 'eth_getBlockByNumber' || which === 'latest') return undefined

@@ -1,7 +1,10 @@
 /** `npm run fuzz -- contracts [calls [seed]]`: the long run of the settlement fuzz test. */
 import { type FuzzReport, fuzz } from './fuzz.ts'
 
-/** Each round has its own chain and the next seed, so that memory stays flat and a failed round is quick to repeat. */
+/**
+ * Number of calls per round. Each round has its own chain and the next seed. So memory use does not grow, and a failed
+ * round is quick to repeat.
+ */
 const ROUND_CALLS = 25_000
 
 const calls = Number(process.argv[2] ?? 100_000)

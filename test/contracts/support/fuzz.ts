@@ -118,8 +118,8 @@ const REPEATER: Hex = `0x${'5e'.repeat(20)}`
 const GAS_MAX = 16_777_216
 const GAS = numberToHex(GAS_MAX)
 /**
- * Maximum gas of one more fill in the worst case (a mint of two orders signed by others, with a permit), and gas limit
- * of a batch without its fills.
+ * `FILL_GAS_MAX` is the maximum gas of each additional fill. The worst case is a mint of two orders signed by other
+ * keys, with a permit. `BATCH_GAS` is the gas limit of a batch without its fills.
  */
 const FILL_GAS_MAX = 1_300_000
 const BATCH_GAS = 500_000
@@ -194,7 +194,9 @@ export async function fuzz(options: {
   const calledBackTopic = toEventSelector('CalledBack(bool,bytes)')
   const rejectedTopic = toEventSelector('TradeRejected(bytes32,bytes32,bytes32,uint8,uint8)')
 
-  /** Sends a transaction, whose block has the time `now`; returns undefined if it reverted. */
+  /**
+   * Sends a transaction in a block with the time `now`. Returns its receipt, or undefined if the transaction reverted.
+   */
   async function send(from: Hex, to: Hex, data: Hex): Promise<Rpc | undefined> {
     report.transactions += 1
     await chain.request('evm_setNextBlockTimestamp', [numberToHex(now)])
@@ -207,7 +209,7 @@ export async function fuzz(options: {
     return (await chain.request('eth_getTransactionReceipt', [hash])) as Rpc
   }
 
-  /** Returns the result of a batch, simulated in the next block. */
+  /** Simulates a batch in the next block, and returns the result. */
   async function simulated(data: Hex): Promise<ReturnType<typeof refusalsOf>> {
     await chain.request('evm_setNextBlockTimestamp', [numberToHex(now)])
     const call = { from: owner.address, to: settlement.address, data, gas: GAS }
@@ -393,7 +395,7 @@ export async function fuzz(options: {
     return BigInt(1 + random.below(300_000_000))
   }
 
-  /** Returns a fill that usually crosses and sometimes has one of the possible mistakes. */
+  /** Returns a fill of two orders that usually cross. Sometimes the fill is invalid in one of the possible ways. */
   function newFill(): ModelFill {
     if (past.length > 0 && random.chance(0.06)) return random.pick(past)
     const sets = random.chance(SETS) ? newSets() : undefined
@@ -422,7 +424,10 @@ export async function fuzz(options: {
     return fillOf(buy, sell, price)
   }
 
-  /** Returns a mint or a merge of two crossing orders. The priced order is either of them. */
+  /**
+   * Returns a mint or a merge of two crossing orders. The price of the fill is for the outcome of either order, at
+   * random.
+   */
   function newSets(): ModelFill | undefined {
     const open = ({ hash, order }: Signed) => amount(model.filled, hash) < order.size
     const priced = random.pick(pool)
@@ -447,7 +452,7 @@ export async function fuzz(options: {
     let size = randomSize()
     for (const left of room) if (left < size) size = left
     if (random.chance(0.02)) size = randomSize()
-    // The size is sometimes one unit more than is left of one of the orders, or of both.
+    // The size is sometimes one unit more than the remaining size of one of the orders.
     if (random.chance(0.02)) size = random.pick(room) + 1n
     if (random.chance(0.005)) size = 0n
     return { buy, sell, seq, fillIndex: random.below(3), price, size: size < 0n ? 0n : size }
@@ -511,7 +516,7 @@ export async function fuzz(options: {
   }
 
   async function settleBatch(): Promise<void> {
-    // Removes most orders that can never settle again. A few stay, so that settling them is tried, too.
+    // Removes most orders that can never settle again. A few stay, so that the test also tries to settle such orders.
     const stale = (known: Signed) =>
       !isSigned(model, known, now) ||
       known.order.makerFeeRecipient !== ZERO ||
@@ -718,7 +723,7 @@ export async function fuzz(options: {
     }
   }
 
-  /** Appoints another trader's key as a delegate, changes its end, or revokes it. */
+  /** Appoints another trader's key as a delegate, changes the end of the appointment, or revokes it. */
   async function appoint(account: Hex, fixed?: bigint): Promise<void> {
     const delegate = random.pick(traders).address
     const until = fixed ?? (random.chance(0.3) ? 0n : now + BigInt(random.below(60_000)))
@@ -775,7 +780,10 @@ export async function fuzz(options: {
     return model.epochs.get(trader) ?? { nonce: 0n, next: 0n, from: 0n }
   }
 
-  /** Returns whether the contract accepts this epoch now, or has it already. */
+  /**
+   * Returns whether a call with this epoch succeeds now. It succeeds if the contract accepts the epoch, or already has
+   * an epoch that is at least as high.
+   */
   function takesEpoch(trader: Hex, epoch: bigint): boolean {
     const known = epochOf(trader)
     return epoch <= known.next || now >= known.from

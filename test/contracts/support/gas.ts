@@ -1,6 +1,6 @@
 /**
- * The cost of a fill in batches of 1, 10 and 50. The same fifty trades, from the same state, are settled in batches of
- * each size; the figure is the gas of all transactions, divided by fifty.
+ * Measures the gas of a fill in batches of 1, 10 and 50. The same fifty trades are settled from the same state in
+ * batches of each size. The gas of all transactions is then divided by fifty.
  */
 import assert from 'node:assert/strict'
 import type { PrivateKeyAccount } from 'viem/accounts'
@@ -15,7 +15,7 @@ type Trade = { buy: SignedOrder; sell: SignedOrder; size: bigint; price: bigint 
 export type Flow = { name: string; trades: Trade[] }
 export type GasRow = { flow: string; gasPerFill: number[]; ratio: number }
 
-/** Makes flows (lists of trades) that share storage in a batch to different degrees. */
+/** Makes flows (lists of trades). The flows differ in how much storage the trades of a batch share. */
 export async function gasFlows(world: World): Promise<Flow[]> {
   // With a fixed expiration the market id is the same in each run, and so is the gas to compute its position ids.
   const market = await world.createMarket({ expiration: 2_000_000_000n })
@@ -42,8 +42,8 @@ export async function gasFlows(world: World): Promise<Flow[]> {
     sweep.push({ buy: sweepTaker, sell: await sell(at(i), UNIT), size: UNIT, price })
   }
 
-  // Ten traders; each incoming order fills two or three resting orders completely and another one partly, as usual for
-  // orders of similar size.
+  // Ten traders trade. Each incoming order fills two or three resting orders completely and one more partly, as is
+  // usual for orders of similar size.
   const mixed: Trade[] = []
   let resting = await sell(at(1), 5n * UNIT)
   let restingLeft = 5n * UNIT

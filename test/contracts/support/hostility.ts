@@ -1,6 +1,6 @@
 /**
- * Hostile behaviour for the fuzz test. Some traders have code in their accounts (EIP-7702). The collateral becomes one
- * that blocks accounts, refuses, returns nonsense, calls back or keeps a fee.
+ * Hostile behaviour for the fuzz test. Some traders have code in their accounts (EIP-7702). The collateral can become
+ * hostile, too: it blocks accounts, refuses, returns nonsense, calls back or keeps a fee.
  */
 import assert from 'node:assert/strict'
 import { encodeFunctionData, type Hex } from 'viem'
@@ -18,8 +18,8 @@ type Random = ReturnType<typeof seeded>
 export type Arming = { readonly name: string; readonly to: Hex; readonly data: Hex }
 
 /**
- * Modes of the hostile account, by the contract's numbers. `accept` is listed several times, so that enough fills
- * settle.
+ * Modes of the hostile account, with their numbers in the contract. `accept` is listed several times, so that enough
+ * fills settle.
  */
 const RECEIVER_MODES = [
   ['accept', 0],
@@ -33,14 +33,17 @@ const RECEIVER_MODES = [
   ['callBack', 6],
   ['callBack', 6],
 ] as const
-/** Modes of the answer to signatures that the account's key did not make. */
+/** Modes in which the hostile account answers to signatures of other keys than its own. */
 const SIGNATURE_MODES = [
   ['refuse', 0],
   ['acceptAll', 1],
   ['burnGas', 2],
 ] as const
 const WILLING = new Set(['accept', 'callBack'])
-/** A token that burns gas would leave no room for a batch of 16 fills. */
+/**
+ * Modes of the hostile collateral. The mode that burns gas is left out, because it would leave too little gas for a
+ * batch of 16 fills.
+ */
 const TOKEN_MODES = [
   ['returnFalse', 1],
   ['returnNothing', 2],
@@ -84,7 +87,8 @@ export async function makeHostility(
   const code = await chain.publicClient.getCode({ address: token })
   assert.ok(code)
   await chain.setCode(collateral.address, code)
-  // Only the guard against re-entry prevents the callback from settling.
+  // The collateral and the traders are operators, so that only the guard against re-entry prevents their callbacks from
+  // settling.
   await chain.send(owner, settlement, 'setOperator', [collateral.address, true])
   for (const { address } of traders) {
     await chain.send(owner, settlement, 'setOperator', [address, true])

@@ -1,6 +1,6 @@
 /**
- * The expected behaviour of the settlement contract, written a second time and as simply as possible: numbers in maps,
- * one trade after the other. The fuzz test compares the chain with it.
+ * A second, simple implementation of the settlement contract's expected behaviour. It keeps numbers in maps and settles
+ * one trade after the other. The fuzz test compares the chain with this model.
  */
 import type { Hex } from 'viem'
 import { costCeil, isPrice, isShares } from '#domain/money.ts'
@@ -59,17 +59,14 @@ export function newModel(settings: { grace: bigint; cancelDelay: bigint; tokens:
     unwilling: new Set<Hex>(),
     /** Accounts whose own code accepts every signature. */
     credulous: new Set<Hex>(),
-    /** Time until which trades of a delegate's orders settle, by the text `account delegate`. */
+    /** Time until which orders that a delegate signed can settle. The key is `account delegate`. */
     delegates: new Map<string, bigint>(),
-    /** Time until which a delegate may cancel orders, by the text `account delegate`. */
+    /** Time until which a delegate may cancel orders. The key is `account delegate`. */
     appointed: new Map<string, bigint>(),
   }
 }
 
-/**
- * Returns whether the order was signed by its trader, by an active delegate, or for the trader's code, which accepts
- * it.
- */
+/** Returns whether the trader or an active delegate signed the order, or the trader's code accepts every signature. */
 export function isSigned(model: Model, { order, signer }: KnownOrder, now: bigint): boolean {
   const { trader } = order
   if (signer === trader || model.credulous.has(trader)) return true
@@ -94,7 +91,10 @@ export function setDelegate(
   model.appointed.set(pair, until)
 }
 
-/** Returns whether a signature of this key cancels orders of the trader. A revoked delegate cancels none. */
+/**
+ * Returns whether a signature of this key cancels orders of the trader. The signature of a revoked delegate cancels
+ * nothing.
+ */
 export function mayCancel(model: Model, trader: Hex, signer: Hex, now: bigint): boolean {
   if (signer === trader || model.credulous.has(trader)) return true
   return now < amount(model.appointed, `${trader} ${signer}`)

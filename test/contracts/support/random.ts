@@ -1,4 +1,4 @@
-/** Numbers from a seed (mulberry32), so that a failing run can be run again. */
+/** Random numbers from a seed (mulberry32), so that a failing run can be repeated. */
 export type Random = {
   /** An integer from 0 to `limit` − 1. */
   below(limit: number): number

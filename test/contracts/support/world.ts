@@ -202,7 +202,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     return { address, abi: marketAbi, id, expiration }
   }
 
-  /** Mints collateral, approves everything, and splits some of it into outcome tokens. */
+  /** Mints collateral, gives all approvals, and splits some of the collateral into outcome tokens. */
   const fund = async (
     account: PrivateKeyAccount,
     amounts: { collateral?: bigint; shares?: bigint; market?: Hex },
@@ -477,7 +477,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     return [account.address, winningOutcome, deadline, v, r, s] as const
   }
 
-  /** Signs a permit for the market's bond by the account that pays it. */
+  /** Signs a permit for the market's bond, with the key of the account that pays the bond. */
   const bondPermit = async (payer: PrivateKeyAccount, market: Market) => {
     const permit = await usdcPermit(payer, market.address, await read(market, 'bond', []))
     const { deadline, v, r, s } = permit

@@ -13,8 +13,8 @@ type EchoData = {
   /** While the first value is not zero, the thread does long work; the second value counts its steps. */
   busy?: Int32Array
   /**
-   * If the first value is 1, the thread sleeps without running; if it is 2, a native call blocks it while `gate`
-   * exists.
+   * If the first value is 1, the thread blocks until it is notified. If it is 2, a native call blocks the thread while
+   * `gate` exists.
    */
   waits?: Int32Array
   gate?: string

@@ -102,7 +102,7 @@ export function driven(ports: AccountsPorts, rules: Partial<AccountsRules> = {})
     deliverAll() {
       while (work.length > 0) this.deliver()
     },
-    /** Returns an answer; for a deferred answer that has not arrived yet, undefined. */
+    /** Returns an answer; undefined for a deferred answer that has not arrived yet. */
     answerOf(answer: unknown): unknown {
       if (typeof answer !== 'object' || answer === null || !('deferred' in answer)) return answer
       return answers.get(answer.deferred as number)

@@ -245,8 +245,8 @@ test('both buyers of a mint have their payment reserved until the mint settles',
     its.reserve(buy('NO').at(0.65).size(10).by('bob').named('c')),
     /^INSUFFICIENT_FUNDS: .* open orders reserve 0, and unsettled trades reserve 4000000/,
   )
-  // The taker, who counts as the seller, cannot pay. The trade fails, and the maker's order is open again with its
-  // need.
+  // The taker, who counts as the seller, cannot pay, so the trade fails. The maker's order is open again and needs its
+  // funds again.
   its.report('b', 'failed', 'seller')
   assert.equal(its.funds('ann'), '10 held, 10 allowed, 6.01 open, 0 pending, 3.99 free')
   assert.equal(its.funds('bob'), '10 held, 10 allowed, 0 open, 0 pending, 10 free')
@@ -402,8 +402,8 @@ test('an order in progress cannot be submitted again with a permit of another va
   const need = units(4.21)
   assert.equal(its.reserve(ann('a'), permit(5, need)), 'granted')
   assert.equal(its.reserve(ann('b'), permit(6, 2n * need)), 'granted')
-  // The market accepts the submission that arrives first. So this permit of lower value must not pass because
-  // of the check of the other submission's permit.
+  // The market accepts the submission that arrives first, which may be this one. So a permit of lower value is refused,
+  // although the permit of the other submission was checked.
   assert.match(
     its.reserve(ann('b'), permit(6, need)),
     /^INVALID_PERMIT: permitSignature must not change: .* with the permit of nonce 6 and value 8420000$/,
@@ -538,7 +538,7 @@ test('a settled sale causes no cancellation of orders before the sale’s match 
     assert.equal(its.reserve(bid), 'granted')
     its.market.place(bid)
     its.settle('a')
-    // Two of the six offered shares are unsold. The chain shows whether Bob still has two shares.
+    // Two of the six offered shares are unsold. If `isShort` is true, Bob has only one share left on the chain.
     if (isShort) its.fund('bob', { yes: 1 })
     its.step()
     assert.deepEqual(its.withdrawn(), [], 'six seem to be offered')

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
 import { loadAccounts } from '#services/accounts/thread/load-accounts.ts'
 
-/** Makes a database whose store has claimed these partitions of the log. */
+/** Makes a database in which the store has claimed the given partitions of the log. */
 const reads = (partitions: readonly number[]): Parameters<typeof loadAccounts>[0] => ({
   async openNeeds(_options, take) {
     await take({ checkpoints: partitions.map((partition) => ({ partition, offset: 0 })) as never })

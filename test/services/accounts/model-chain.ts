@@ -1,6 +1,6 @@
 /**
- * A chain as accounts see it: blocks with the funds of all owners and the settled trades, which a reorg can remove. It
- * records its reports, as the adapter of a real chain does.
+ * A model of a chain for tests of the accounts: blocks with the funds of all owners and the settled trades. A reorg can
+ * remove blocks. Like the adapter of a real chain, the model records which block it has reported.
  */
 
 import type {
@@ -39,7 +39,7 @@ type Block = {
 }
 
 const KEPT_BLOCKS = 64
-/** Number of kept views: one for each step that may be under way, and one for the step before them. */
+/** Maximum number of stored chain views: one for each step that may be in flight, and one for the step before those. */
 const KEPT_VIEWS = 8
 
 /** State of the chain at the time of a step. */
@@ -56,10 +56,13 @@ export function modelChain(chainId: number) {
   let wallets = new Map<Address, Wallet>()
   let touched = new Set<Address>()
   let settled: Omit<SettledTrade, 'block'>[] = []
-  /** `told`: the newest block that a step has reported. `rewound`: the lowest block that was replaced since. */
+  /**
+   * `told` is the newest block that a step has reported. `rewound` is the lowest block that a reorg has replaced since
+   * that step; undefined if there is none.
+   */
   let told = 0
   let rewound: number | undefined
-  /** Trades that are settled in the current blocks, by key. */
+  /** Number of the block in which each settled trade was mined, by the key of the trade. */
   const minedIn = new Map<string, number>()
 
   const views = new Map<string, ChainView>()
@@ -73,7 +76,7 @@ export function modelChain(chainId: number) {
     isAway: false,
     /** Returns the state that the step with this block reported, even if a reorg has removed the block since. */
     viewOf: ({ blockHash }: BlockPlace): ChainView => views.get(blockHash)!,
-    /** Returns the block of a request; throws if it was replaced. */
+    /** Returns the block of a request. Throws if the chain is unavailable or the block was replaced. */
     there(place: BlockPlace): BlockPlace {
       if (chain.isAway) throw new Error('the chain is away')
       if (at(place.block)?.place.blockHash !== place.blockHash) throw new Error('no such block')
@@ -97,7 +100,7 @@ export function modelChain(chainId: number) {
     settle(trade: Omit<SettledTrade, 'block'>) {
       settled.push(trade)
     },
-    /** True if a trade is settled, in a block or in the next one. */
+    /** True if the trade is settled in a block, or will be settled in the next block. */
     hasSettled: (tradeKey: string): boolean =>
       minedIn.has(tradeKey) || settled.some((trade) => trade.tradeKey === tradeKey),
     mine() {

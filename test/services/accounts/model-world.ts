@@ -72,7 +72,7 @@ export type Counts = Record<
   number
 >
 
-/** `honest` traders never withdraw funds that are in use, and chains have no reorgs. */
+/** If `honest` is true, traders never withdraw funds that are in use, and chains have no reorgs. */
 export function world(random: Random, { honest }: { readonly honest: boolean }) {
   const orders = new Map<OrderHash, VerifiedOrder>()
   const orderOf = (hash: OrderHash): VerifiedOrder => orders.get(hash)!
@@ -146,7 +146,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   let fedTo: number[] = []
   let loadedAt: number[] = []
   let received = 0
-  /** Confirmed trades that an earlier actor knew, and this one does not. */
+  /** Confirmed trades that an earlier actor knew but the current actor does not know. */
   let forgotten = new Set<TradeId>()
   const asked: Asked[] = []
   /** Granted orders on their way to the market. */
@@ -185,7 +185,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
         if (chainId === chain.chainId) chain.hold(trader, outcomeToken(id, 0), 8_000_000n)
       }
     }
-    // Mines enough blocks that no reorg removes the trade.
+    // Mines enough blocks that no reorg removes the initial funds.
     for (let block = 0; block < 20; block++) chain.mine()
   }
 
@@ -262,7 +262,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     actor = driven(ports(), { ...rules, quietMs })
     actor.nowMs = nowMs
     actor.ask('Tick', {})
-    // The actor starts now, so it reads the database now, not when the answer is delivered.
+    // The actor reads the database when it starts, not when the answer is delivered. So the expected state is taken
+    // now.
     start()
   }
   actor.nowMs = nowMs
@@ -522,7 +523,10 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     if (before !== undefined && --before.asked === 0) promised.delete(orderHash)
   }
 
-  /** Lets settlement decide trades: those that can settle are in the next block, the others fail. */
+  /**
+   * Lets settlement decide one pending trade. If the trade can settle, the next block contains it. Otherwise the trade
+   * fails.
+   */
   function settle(): void {
     const pending = [...truth.trades.values()].filter(
       (trade) =>
@@ -559,7 +563,10 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     chain.settle({ ...trade, tradeKey: keyOf(trade) })
   }
 
-  /** Returns whether settlement can use permits up to this nonce: those of open orders and pending trades. */
+  /**
+   * Returns whether settlement can use the owner's permit with this nonce. Each unused permit before it must belong to
+   * an open order or a pending trade.
+   */
   function isUsable(chain: ModelChain, owner: Address, nonce: bigint): boolean {
     const known = new Set<bigint>()
     for (const { trader, marketId, permit } of truth.open.values()) {
@@ -698,7 +705,10 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     check()
   }
 
-  /** Delivers one pending result, or all of them and the results that these cause. */
+  /**
+   * Delivers one pending result or, at random, all pending results and the results of requests that these deliveries
+   * cause.
+   */
   function deliver(): void {
     let left = random.chance(0.5) ? Number.POSITIVE_INFINITY : 1
     for (; left > 0 && actor.work.length > 0; left--) {
@@ -755,9 +765,9 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
 
   /**
-   * Returns whether the chain's funds contain a trade whose match the actor has not read, so that it cannot know the
-   * missing amount. The same holds for a forgotten trade that a reorg has settled again, until the actor has read the
-   * logs to their end.
+   * Returns whether the chain's funds include a settled trade whose match the actor has not read. Until the actor reads
+   * the match, it cannot know by how much the trader's funds fall short. The same holds for a forgotten trade that a
+   * reorg has settled again, until the actor has read the logs to their end.
    */
   function hasUnreadMatch({ chain, trader, block }: Account): boolean {
     const minedIn = viewOf(chain.chainId)?.minedIn ?? new Map<string, number>()
@@ -816,8 +826,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
 
   /**
-   * Checks that the trader's funds cover the remaining orders. Checks also that each order just withdrawn had
-   * to be: with it, the funds would not suffice.
+   * Checks that the trader's funds cover the remaining orders. Also checks that each newly withdrawn order had to be
+   * withdrawn: the funds would not cover that order as well.
    */
   function coveredBut(account: Account, justNamed: readonly OrderHash[]): void {
     const { chainId } = account.chain
@@ -836,7 +846,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       assert.deepEqual(uncoveredOf(judged), [], 'what is kept is covered')
     for (const order of mine) {
       if (!justNamed.includes(order.orderHash)) continue
-      // Orders that remained when this one was withdrawn: all but those withdrawn before it.
+      // Orders that were open when this order was withdrawn, including this order. Orders that were withdrawn earlier
+      // are left out.
       const left = mine.filter(
         (one) =>
           !named.has(one.orderHash) ||
@@ -853,7 +864,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     }
   }
 
-  /** Returns the tokens of which these orders and all pending trades need more than the trader has. */
+  /** Returns the tokens in which the trader's funds do not cover the given orders and all pending trades. */
   function shortages(account: Account, list: readonly NeedsOrder[]): FundsToken[] {
     const { chain, trader } = account
     const permits = permitsOf(chain.chainId, trader)

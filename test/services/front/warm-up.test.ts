@@ -38,7 +38,7 @@ const domain = {
 }
 const inspectOrders = makeOrderInspector([domain], await loadRecovery(), loadKeccak())
 
-/** Warms up with this verifier; returns the scratch server's port and the warnings. */
+/** Runs the warm-up with this verifier. Returns the warnings and the port of the scratch server. */
 async function warmed(inspect: (signed: SignedOrder) => OrderInspection | Rejection) {
   const warnings: string[] = []
   const servers: Front[] = []

@@ -11,7 +11,7 @@ const due = (...numbers: number[]) => ({
   cancel: [],
 })
 
-/** Makes the component under test, with market threads that answer as the test defines. */
+/** Makes a market arranger whose market threads answer as `answerOf` defines. */
 function arranging(answerOf: (n: number) => object) {
   const asked: number[] = []
   const ask = async (_type: string, { market }: { market: { id: string } }) => {

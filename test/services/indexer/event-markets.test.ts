@@ -62,7 +62,7 @@ const info = (slug: string, rest: Partial<EventInfo> = {}): EventInfo => ({
   ...rest,
 })
 
-/** Creates a market with an event as its metadata, or with this text instead. */
+/** Creates a market whose metadata is an event or the given text. */
 async function create(event: EventInfo | string): Promise<MarketId> {
   const { maker, quickOperator, chain, factory, read } = world
   const metadata = toHex(typeof event === 'string' ? event : eventText(event))

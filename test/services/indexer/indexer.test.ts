@@ -111,7 +111,10 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
   const withOne = dialect === 'sqlite' ? it : () => {}
   const opened: Database[] = []
   let used = 0
-  /** Returns a database without data of the chain. Used ones are emptied, because making a new one takes longer. */
+  /**
+   * Returns a database without data of the chain. Empties a used database if there is one, because making a new one
+   * takes longer.
+   */
   async function freshDatabase(): Promise<Database> {
     const known = opened[used++]
     if (known !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * Compares the log, the markets and the database: the state computed from the log's events must equal the open orders
- * of the markets and the rows.
+ * Compares the log, the markets and the database. The state computed from the log's events must equal the open orders
+ * of the markets and the rows of the database.
  */
 
 import assert from 'node:assert/strict'

@@ -66,7 +66,8 @@ test('the cancel quota remembers only a limited number of traders', () => {
       size: 5,
       remaining: 5,
     }) as unknown as MarketEvent
-  // The quota is one cancel per hour. Traders 1, 3 and 4 have used it up; trader 2 is forgotten in favour of trader 4.
+  // The quota is one cancel per hour, and at most three traders are remembered. Traders 1, 3 and 4 have used up their
+  // quota. Trader 2 was removed to make room for trader 4.
   for (const n of [1, 2, 3, 1, 2, 3]) quota.note(cancelled(n), 1_000)
   quota.note(cancelled(1), 62_000)
   for (let times = 0; times < 2; times++) quota.note(cancelled(4), 62_000)

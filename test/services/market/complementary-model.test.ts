@@ -221,7 +221,9 @@ class Pair {
     this.#naive.remove(orderHash)
   }
 
-  /** Cancels all orders of a trader in both books, as a dead-man switch does, or those of one group. */
+  /**
+   * Cancels all orders of a trader in both books, as a dead-man switch does, or only the trader's orders of one group.
+   */
   #cancelMany(): void {
     const random = this.#random
     const grouped = this.#naive.resting.filter(({ order }) => this.#groups.has(order.orderHash))
@@ -242,8 +244,8 @@ class Pair {
       this.#mayReturn.delete(orderHash)
       this.counts[group === undefined ? 'deadman' : 'group']++
     }
-    // The remaining cancelled orders were filled completely. A failure of their pending trades must not return quantity
-    // now.
+    // Only orders that were filled completely remain in `ended`. If their pending trades fail now, no quantity may
+    // return to the book.
     for (const orderHash of ended) {
       assert.ok(
         this.#trades.some((one) => [one.buyOrderHash, one.sellOrderHash].includes(orderHash)),

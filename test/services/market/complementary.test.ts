@@ -1,4 +1,4 @@
-/** Mints and merges in single cases; `complementary-model.test.ts` tests random ones. */
+/** Tests single cases of mints and merges; `complementary-model.test.ts` tests random cases. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

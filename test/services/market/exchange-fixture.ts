@@ -250,7 +250,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
       ),
     askThread: (thread: string, ...ask: Ask) =>
       askMany('front-0', [[thread, ...ask] as never]).then(([answer]) => answer),
-    /** Stops the exchange once; returns whether every thread ended by itself. */
+    /** Stops the exchange once. Returns whether every thread ended by itself. */
     stop() {
       stopped ??= supervisor.stop().finally(() => air.close())
       return stopped

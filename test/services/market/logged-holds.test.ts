@@ -15,10 +15,10 @@ import { WHOLE } from '../../support/sample.ts'
 import { given, packed, signed } from './market-fixture.ts'
 import { randomFlow } from './random-flow.ts'
 
-/** Steps between two complete replays of the log. */
+/** Number of steps between two complete replays of the log. */
 const READ_EVERY = WHOLE ? 100 : 300
 
-/** Returns the orders of the market's events that belong to a session now. */
+/** Returns the orders in the market's events that now belong to a session. */
 function heldIn(
   market: { state: MarketState; events: readonly MarketEvent[] },
   { held } = market.state,

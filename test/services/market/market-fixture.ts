@@ -115,7 +115,7 @@ export function given(given_: Given = {}) {
     get nowMs() {
       return nowMs
     },
-    // Events pass through JSON as in the log, so that values lost there are lost in tests, too.
+    // Events pass through JSON as in the log, so tests lose the same values as the log.
     emit: (event: MarketEvent) => void events.push(JSON.parse(JSON.stringify(event))),
   }
   const ask = <K extends keyof MarketProtocol>(
@@ -164,7 +164,7 @@ export function given(given_: Given = {}) {
         ...(by === undefined ? {} : { trader: traderNamed(by) }),
       })
     },
-    /** The id of a fill of the newest match of this taker. */
+    /** Returns the trade id of one fill in the newest match of this taker. */
     tradeOf: (taker: string, fill = 0): TradeId => tradeId(opened.id, matchOf(taker).seq, fill),
     /** The report of settlement about that fill. */
     reportOf(taker: string, what: Partial<TradeReport>, fill = 0): TradeReport {
@@ -244,7 +244,7 @@ export function tell(event: MarketEvent): string {
   }
 }
 
-/** Every resting order in price-time priority: `YES buy 0.42 a 10`. */
+/** Returns one line for each resting order, in price-time priority, such as `YES buy 0.42 a 10`. */
 export function drawn(state: MarketState): string[] {
   const lines: string[] = []
   for (const outcome of OUTCOMES) {

@@ -196,7 +196,7 @@ inFolder(
     for (let round = 0; round < 4; round++) {
       for (const [index, batch] of batches(round + 50, 60, round * 1_000).entries()) {
         await untouched.run(...batch)
-        // Like a thread, the host makes one step of a snapshot between two batches.
+        // As in a market thread, one step of a snapshot runs between two batches.
         const answers = await host.run(...batch)
         assert.equal(answers.length, batch.length)
         if (index % 10 === 0) {
@@ -505,8 +505,8 @@ inFolder('expired orders are forgotten, and still cannot be placed again', async
   host.tidy()
   await host.keepHouse()
   assert.equal(host.log.closedOrders(0, [hashNamed('a')]).at(0)?.reason, 'cancelled')
-  // Nothing was appended since the order expired. After a restart the clock may be behind, so the order stays
-  // remembered.
+  // Nothing was appended since the order expired. After a restart the clock may be behind, so the log keeps the record
+  // of the ended order.
   await host.stop()
   host = startHost(dataDir, { partitions: 1 })
   assert.deepEqual(await host.run(order), [{ rejected: 'ORDER_CLOSED' }])
@@ -673,7 +673,7 @@ inFolder('a snapshot that cannot be written does not affect its market', async (
     await host.keepHouse()
   }
   await fill(0)
-  // The thread reports failures only from time to time, so later successful maintenance must not hide this one.
+  // The thread reports failures only from time to time, so later successful maintenance must not hide this failure.
   host.tidy()
   await host.keepHouse()
   assert.match(takeTrouble(host.thread), /cannot write .*ENOTDIR/)
@@ -685,7 +685,7 @@ inFolder('a snapshot that cannot be written does not affect its market', async (
   assert.equal(takeTrouble(host.thread), '')
   assert.equal(host.log.snapshots(0).length, 1)
   assert.equal(host.resting(), 20)
-  // This snapshot fails at its last step, the rename, because a folder has its name.
+  // This snapshot fails at its last step, the rename, because a folder already has the target name.
   for (let n = 20; n < 30; n++) await host.run(place(1, buy('YES').at(0.1).named(`n${n}`)))
   const taken = join(snapshots, `${marketId(1)}-${host.log.lastOffset(0)}`)
   mkdirSync(taken)

@@ -1,7 +1,7 @@
 /**
- * Book-by, labels, groups, replacements and dead-man switches among random operations on a real log, with kills: before
- * an append, after it, and between batches. Trades are settled or fail, so quantity returns to the book. The invariants
- * use answers and events only.
+ * Tests book-by times, labels, groups, replacements and dead-man switches among random operations on a real log. The
+ * process is killed before an append, after an append, and between batches. Trades settle or fail, so quantity returns
+ * to the book. The invariants use answers and events only.
  */
 
 import assert from 'node:assert/strict'
@@ -29,19 +29,21 @@ import { type Command, marketId, open, startHost } from './thread-fixture.ts'
 const OPERATIONS = 100_000
 /** Each seed has its own log. A restart reads the whole log, so several short runs cost less than a long one. */
 const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
-/** The test performs one of this many operations, unless it runs with `test:whole`. */
+/** Without `npm run test:whole`, the test performs only one in this many operations. */
 const SAMPLE = 16
 const TRADERS = ['ann', 'bob', 'cat', 'dan']
 const GROUPS = ['a', 'b']
 const MARKETS = [marketId(1), marketId(2)]
-/** Replaced orders are chosen among this many newest accepted ones, because older ones have usually ended. */
+/**
+ * The order to replace is chosen from this many of the newest accepted orders, because older orders have usually ended.
+ */
 const RECENT = 200
 /** Above this number of unsettled trades, the test settles trades more often than it places orders. */
 const UNSETTLED_MANY = 300
 
 /**
- * The process is killed before or after the next append is durable; undefined for a kill between batches, without a
- * failed append.
+ * Whether a kill comes before or after the next append is durable. If undefined, the kill comes between batches, and no
+ * append fails.
  */
 type Kill = 'before' | 'after' | undefined
 
@@ -102,8 +104,8 @@ function makeModel(random: Random, dataDir: string) {
     host.thread.markets.get(id)?.state.books.some((book) => book.locate(orderHash) >= 0) === true
 
   /**
-   * Applies the events of a step to the known state. Checks that no order that is gone rests again, and that
-   * no order of a protected group remains.
+   * Applies the events of a step to the known state. Checks that no order marked `gone` rests again. Checks also that
+   * no order rests in a group whose protection has triggered.
    */
   function follow(events: readonly MarketEvent[]): void {
     const exceeded = new Set<string>()

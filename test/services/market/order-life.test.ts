@@ -65,7 +65,7 @@ test('a replacement cancels the old order and places the new one in one step', (
   assert.ok(!rests(market, 'old') && rests(market, 'new'))
   const closed = market.events.find(({ type }) => type === 'OrderClosed')
   assert.equal((closed as { cause?: string }).cause, 'replaced')
-  // The same request gets the first answer, although the replaced order has ended.
+  // A repeated request gets the first answer, although the replaced order has ended.
   assert.deepEqual(place(market, next, { replaces: hashNamed('old') }), {
     ...first,
     duplicate: true,
@@ -102,7 +102,7 @@ test('if the new order of a replacement is refused for its time in force, the ol
   const options = { replaces: hashNamed('old'), timeInForce: 'POST_ONLY' } as const
   assert.equal(codeOf(place(market, crossing, options)), 'POST_ONLY_WOULD_MATCH')
   assert.ok(rests(market, 'old'))
-  // A post-only order is not refused because of the order that it replaces, even if that one is on the other side.
+  // A post-only order is accepted although it crosses the order that it replaces.
   place(market, sell('NO').at(0.3).size(5).by('ann').named('turn'))
   const turned = buy('NO').at(0.3).size(5).by('ann').named('turned')
   const turning = { replaces: hashNamed('turn'), timeInForce: 'POST_ONLY' } as const
@@ -167,7 +167,7 @@ test('all orders of a group are cancelled once the group has too many fills with
   assert.ok(!rests(market, 'c') && !rests(market, 'd'))
   assert.ok(rests(market, 'other'))
   const causes = market.events.filter((event) => 'cause' in event && event.cause === 'protection')
-  // Protection cancelled the resting orders, and the two filled ones with unsettled trades.
+  // Protection cancelled the resting orders, and the two filled orders with unsettled trades.
   assert.equal(causes.length, 4)
   // If a trade of a protected order fails, its quantity does not return.
   market.report('t2', { fault: 'buyer' }, 1)
@@ -263,8 +263,8 @@ test('a market forgets groups without recent fills, so a trader cannot fill the 
     market.at(at)
   }
   holds(market)
-  // There is one fill a second. The market keeps the groups of at most two minutes. A snapshot for an early time has
-  // all of them.
+  // There is one fill per second. The market keeps only groups with fills in at most the last two minutes. A snapshot
+  // for an early time contains all kept groups.
   const { length } = market.state.tagged.rows(market.state, START_SEC * 1_000)
   assert.ok(length >= 58 && length <= 128, `${length} groups`)
 })

@@ -1,6 +1,6 @@
 /**
- * Makes commands for real threads from a seed: open markets, orders of which about half cross, and cancels of some of
- * them. Every order has its own hash.
+ * Makes commands for real threads from a seed. The commands open markets, place orders of which about half cross, and
+ * cancel some of the orders. Every order has its own hash.
  */
 
 import type { MarketId, OrderHash, Uint64 } from '#domain/ids.ts'

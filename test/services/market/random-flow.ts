@@ -1,6 +1,6 @@
 /**
- * A long random life of one market: orders, resubmissions, cancels, time, and results of its trades on the chain. It
- * records the answers, so that a test can check the market against them.
+ * Generates a long random history of one market: orders, resubmissions, cancels, passing time, and results of its
+ * trades on the chain. Records the answers, so that a test can check the market against them.
  */
 
 import type { OrderHash } from '#domain/ids.ts'

@@ -47,7 +47,10 @@ function simulatedWorld(startMs: number) {
   return { clock, world }
 }
 
-/** Starts a market thread with one market, and a front that is linked to it; `closed` has its ended orders. */
+/**
+ * Starts a market thread with one market, and a front that is linked to the thread. `closed` has the ended orders of
+ * the market.
+ */
 async function linked(t: TestContext) {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-world-'))
   const settings = loadSettings({ SIBYL_DATA_DIR: dataDir, SIBYL_LOG_LEVEL: 'silent' })
@@ -108,7 +111,10 @@ test('a market thread takes the time of orders and expirations from its injected
 test('a new order that arrives after its funds reservation ended is refused, and a known order gets its first answer', async (t) => {
   const { clock, front, market } = await linked(t)
   const named = (name: string) => signed(buy('YES').at(0.5).size(2).by('ann').named(name))
-  /** Sends an order whose funds are reserved for a second, alone or in a step; it arrives after `waitMs`. */
+  /**
+   * Sends an order whose funds are reserved for one second. The order arrives after `waitMs`, alone or in a
+   * `PlaceOrders` request.
+   */
   const arrive = (name: string, waitMs: number, inStep = false) => {
     const placed = { order: named(name), reservedMs: 1_000 }
     const answer = inStep

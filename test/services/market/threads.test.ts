@@ -218,7 +218,8 @@ test('an order of a session ends when its front dies, even if the front dies bef
       (await openOrders(exchange)).map(({ orderHash }) => orderHash).toSorted()
     const stays = await open()
     assert.equal(stays.length, 6)
-    // Events come before answers, so the front that sent the orders is killed between the two, or nearly so.
+    // Events come before answers. So after the first events the test kills the front that sent the orders, before the
+    // answers arrive or shortly afterwards.
     void exchange.askAll(inNameOf('dies', 6, 16), 'front-1')
     const rested = () => exchange.received.get('front-0')!.filter((line) => 'event' in line).length
     await eventually(() => assert(rested() > 7))

@@ -23,9 +23,9 @@ type Serving = Channel<SentProtocol> & { readonly from?: string }
 type NodeOptions = {
   readonly name: string
   readonly offers: string[]
-  /** The node's threads do not end before this resolves. */
+  /** The node's threads do not end before this promise resolves. */
   readonly gone?: Promise<void>
-  /** Its threads do not start before this resolves. */
+  /** The node's threads do not start before this promise resolves. */
   readonly copied?: Promise<void>
   /** Signs its messages with this key. */
   readonly key?: string
@@ -57,7 +57,9 @@ async function openNode(
       else plain.publish(subject, bytes)
     },
   }
-  /** Messages that the thread behind the slot `store` has received here, and its links. */
+  /**
+   * `received` has the messages to this node's thread for the slot `store`, and `served` has the links of that thread.
+   */
   const received: unknown[] = []
   const served: Serving[] = []
   const running = new Map<string, PromiseWithResolvers<string>>()
@@ -416,7 +418,7 @@ test('nodes that sign their messages drop messages of a client without the key',
   const bytes = Buffer.from(JSON.stringify(forged))
   stranger.publish('test.beat', bytes)
   wrongKey.publish('test.beat', bytes)
-  // A signature is for one subject: a message signed for another does not match.
+  // A signature is valid for one subject. A message that was signed for another subject is refused.
   const captured: Uint8Array[] = []
   const noted = {
     ...stranger,

@@ -14,7 +14,10 @@ import {
 import { simulatedClock } from '../../support/simulated-clock.ts'
 import { marketId } from '../market/thread-fixture.ts'
 
-/** Makes markets whose orders end in this many steps; each search finds two markets. */
+/**
+ * Makes markets from `found`, which has the number of steps in which each market's orders end. Each search covers two
+ * markets.
+ */
 function ending(
   found: Map<MarketId, number>,
   failures: Fault[] = [],

@@ -90,7 +90,7 @@ test('the projected order and trade rows agree with the market, however its even
       assert(flow.firstAnswers.has(hash as never))
       if (status === 'open') assert.equal(remaining, open.get(hash))
       else {
-        // Clients see an order that was filled at once like one that was filled later.
+        // Clients see no difference between an order that was filled at once and an order that was filled later.
         const said = ended.get(hash)
         assert.equal(status, said === 'taken' ? 'filled' : said)
         // The rest of an order that was partly filled at once was cancelled, but the remembered answer does not say so.

@@ -147,7 +147,7 @@ await onServerDatabase('several projectors can share a database', ({ migrated })
             for (const each of nodes) await each.notice(partition)
           }
           for (const each of nodes) each.look()
-          // Each store knows the positions of all partitions, also of those that it did not write.
+          // Each store knows the positions of all partitions, including those that it did not write.
           for (const { told } of nodes) {
             assert.deepEqual(
               appended.map((_, partition) => told.get(partition)),

@@ -21,14 +21,14 @@ import { given } from '../market/market-fixture.ts'
 const away = new Fault('STORE_UNAVAILABLE', 'no server answers', { retryable: true })
 const foreign = new Fault('STORE_FOREIGN_LOG', 'another log', { retryable: false })
 
-/** A store on a log in memory and a database that the test controls. */
+/** Makes a store with a log in memory and a database that the test controls. */
 function following(
   count: number,
   failures: {
     claim?: Fault[]
     write?: Fault[]
     read?: Fault[]
-    /** By partition: the error with which every write of the partition fails. */
+    /** Errors by partition. Every write of such a partition fails with its error. */
     refuse?: Readonly<Record<number, Fault>>
     /** Writes that succeed without an answer; `more` events are appended before the next write. */
     unanswered?: { more: number }[]
@@ -72,7 +72,7 @@ function following(
       const fault = failures.refuse?.[batch.partition] ?? failures.write?.shift()
       if (fault !== undefined) throw fault
       const silent = failures.unanswered?.shift()
-      // Like the database, this compares the batch with the stored position.
+      // Compares the batch with the stored position, as the database does.
       if (batch.from === stands[batch.partition]) {
         stands[batch.partition] = batch.to
         written.push(batch)

@@ -187,7 +187,7 @@ export type Harness = {
   readonly state: RelayerState
   readonly events: RelayerEvent[]
   relay(operation: Asked, deadlineMs?: number): Promise<RelayAnswer | Rejection>
-  /** Waits until nothing more happens without an advance of the clock. */
+  /** Waits until all work is done that does not need the clock to advance. */
   settle(): Promise<void>
   advance(ms: number): Promise<void>
 }

@@ -90,8 +90,8 @@ test('proposals of one owner with bonds in several markets are done one after th
   const [first, second] = proposals.map((one) => relay(one))
   await settle()
   assert.equal(code(await first!), 'pending')
-  // Both bonds use the same nonce of the stablecoin, and the same balance, so only the first proposal is
-  // examined yet.
+  // Both bonds need the same nonce of the stablecoin and the same balance, so only the first proposal has been examined
+  // so far.
   assert.equal(world.examined.length, 1)
   world.tell(0, 'mined')
   await advance(100)
@@ -257,7 +257,8 @@ test('relayer: a delayed database request for an attempt that has already failed
   const { world, relay, advance, state } = await start()
   const operation = approval('a')
   const { open } = world.ports
-  // While the database stores an attempt, an earlier copy of the same request is stored, and its attempt fails.
+  // An earlier copy of the same database request opens the attempt, and the attempt fails. Only then does the database
+  // execute the delayed request.
   world.ports.open = async (relayed) => {
     await open(relayed)
     const failed = { status: 'failed', txHash: '', gas: 0, reason: '', atMs: NOON_MS } as const

@@ -1,5 +1,6 @@
 /**
- * Tests that each due resolution is settled once: retried after a pause if the chain refuses it, and across restarts.
+ * Tests that each due resolution is settled exactly once, across restarts too. If the chain refuses a resolution, it is
+ * retried after a pause.
  */
 
 import assert from 'node:assert/strict'

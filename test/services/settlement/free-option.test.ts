@@ -126,9 +126,7 @@ async function run(history: History, later?: Later) {
   return { world, model, trades }
 }
 
-/**
- * Checks properties that hold for every trade, however long its transaction waited, with any withdrawals and reorgs.
- */
+/** Checks properties that hold for every trade, despite long waits of its transaction, withdrawals and reorgs. */
 function checkEnd(world: World, model: ModelChain, id: TradeId): void {
   const status = world.status(id)
   assert.match(status, /confirmed|failed/, `${id} is forgotten`)
@@ -136,7 +134,7 @@ function checkEnd(world: World, model: ModelChain, id: TradeId): void {
   assert.equal(isSettled, status === 'confirmed', `${id} is ${status}, unlike on chain`)
   // If a block refuses a trade by the fault of a side, the trade fails, even if a reorg removes that block.
   if (model.refusedAt.has(id)) assert.equal(status, 'failed', `${id} is refused and settles`)
-  // No trade fails whose traders can pay for all their trades at every block.
+  // A trade does not fail if its traders can pay for all their trades at every block.
   if (!model.short.has(id)) assert.equal(status, 'confirmed', `${id} is covered and fails`)
   if (status !== 'failed') return
   assert.equal(world.wayOf(id).indexOf('failed'), world.wayOf(id).length - 1)

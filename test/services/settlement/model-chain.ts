@@ -45,11 +45,17 @@ export class ModelChain {
   readonly looks = new Map<TradeId, Look>()
   /** The newest of each trade. */
   readonly verdicts = new Map<TradeId, Verdict>()
-  /** By trade: the first block received by settlement in which a side's fault made the contract refuse the trade. */
+  /**
+   * By trade: the first block in which the contract refused the trade because a side was at fault. Only blocks that
+   * settlement has received count.
+   */
   readonly refusedAt = new Map<TradeId, number>()
   /** Trades with a side whose funds, at some block, did not cover all unsettled trades of that side. */
   readonly short = new Set<TradeId>()
-  /** By trade: the block that last contained the trade, and the block since which it is confirmed or failed. */
+  /**
+   * `minedAt` has the block that last contained each trade. `decidedAt` has the block since which a trade is confirmed
+   * or failed.
+   */
   readonly minedAt = new Map<TradeId, number>()
   readonly decidedAt = new Map<TradeId, number>()
   /** Blocks in which a trader reduced their own funds. */
@@ -188,7 +194,7 @@ export class ModelChain {
     return [{ trader: buyer, takes: 'others', amount: size, brings: { dollars: rest } }, gives]
   }
 
-  /** Returns the contract's verdicts on these trades, each after those before it have settled. */
+  /** Executes these trades in sequence on the model's funds. Returns the contract's refusals by trade. */
   #judge(ids: readonly TradeId[], isLook: boolean): ReadonlyMap<TradeId, Refusal> {
     const wallets = new Map(this.#wallets)
     const refusals = new Map<TradeId, Refusal>()
@@ -259,7 +265,7 @@ function refusalOf(
   return bare === undefined ? undefined : { reason: bare, fault: 'seller' }
 }
 
-/** True if a trader mints with themselves and pays both parts. */
+/** True if one trader pays both parts of a mint. */
 function isShared([buyer, seller]: Terms): boolean {
   return buyer.trader === seller.trader && buyer.takes === seller.takes
 }

@@ -435,7 +435,7 @@ describe('permits of one owner are sent in the order of their nonces', () => {
       world.mine()
       await world.steps(2)
       if (later !== undefined) world.project()
-      // The permit of the first payment is used, so these permits need not cover it.
+      // The permit of the first payment is used, so the other permits need not cover that payment.
       const trades = Array.from({ length: 31 }, (_, index) =>
         world.trade({ buyer: OWNER, permit: { nonce: index + 1, value: index + 1 } }),
       )
@@ -491,8 +491,8 @@ describe('permits of one owner are sent in the order of their nonces', () => {
       world.trade({ seller: other, buyer: OWNER, size: 5, permit: 7 }),
       world.trade({ seller: OWNER, buyer: other, size: 5, permit: 7 }),
     ]
-    // In each early trade an owner buys from the other owner, with permit 7. The other owner gets the shares
-    // to sell only in their own late trade, with permit 8.
+    // In each early trade one owner buys from the other owner with permit 7. The selling owner gets the shares for this
+    // sale only in their own late trade, which uses permit 8.
     world.refuses = (id) => (id === early || id === otherEarly ? LACKS_SHARES : undefined)
     await world.step()
     world.refuses = () => undefined

@@ -11,7 +11,7 @@ import { traderNamed } from '../../support/orders.ts'
 const TERMS = { firstMs: 10_000, maxMs: 60_000 }
 const CHAIN = 31_337
 
-/** The part of a market thread that handles pauses. */
+/** Makes the part of a market thread that handles pauses. */
 function thread() {
   const pauses = new TraderPauses(TERMS)
   const troubles: unknown[] = []

@@ -1,8 +1,8 @@
 /**
  * Settlement without a chain, a database or a thread: all ports answer from tables in memory. The chain takes
  * transactions in the order of their nonces, settles a trade once, and can be reorganised. The journal survives a kill,
- * but the lane's knowledge of blocks does not. Markets know the status of each trade. Requests are answered at once, or
- * after `byHand` when the test decides: before the work is done, after it, or never.
+ * but the lane's knowledge of blocks does not. Markets know the status of each trade. By default requests are answered
+ * at once. With `byHand`, the test decides when a request is answered: before the work is done, after it, or never.
  */
 
 import assert from 'node:assert/strict'
@@ -94,7 +94,7 @@ export type Refusal = {
   readonly has?: RefusedTrade['has']
 }
 
-/** Reasons of refusals that are due to a balance that is too low. */
+/** Reasons for a refusal because of a balance that is too low. */
 const BALANCES: ReadonlySet<string> = new Set([
   'InsufficientCollateral',
   'InsufficientShares',
@@ -169,7 +169,10 @@ export class World {
   readonly unknownMarkets = new Set<MarketId>()
   /** Returns the contract's refusal of a trade; undefined if it settles. */
   refuses: (tradeId: TradeId) => Refusal | undefined = () => undefined
-  /** Returns the refusals among the contract's verdicts on these trades in sequence, in a check or in a block. */
+  /**
+   * Executes these trades in sequence, and returns the contract's refusals. `isLook` is true for a check, and false for
+   * a block.
+   */
   verdicts: (ids: readonly TradeId[], isLook: boolean) => ReadonlyMap<TradeId, Refusal> = (ids) =>
     new Map(
       ids.flatMap((id) => {
@@ -181,7 +184,7 @@ export class World {
   settled: (tradeId: TradeId, nonce: number) => void = () => {}
   /** Called with the trades of each block that settlement receives. */
   blockTold: (tradeIds: readonly TradeId[], verdicts: readonly TradeVerdict[]) => void = () => {}
-  /** Reason why a call with these trades would revert as a whole. */
+  /** Returns the reason why a call with these trades would revert as a whole; undefined if it would succeed. */
   reverts: (tradeIds: readonly TradeId[]) => { name: string; words: string } | undefined = () =>
     undefined
   /** Returns the error with which sending these trades fails; undefined if it succeeds. */
@@ -254,7 +257,7 @@ export class World {
       matchedAtMs?: number
       expiresInSec?: number
       permit?: boolean | number | Wide
-      /** Permit of a seller who pays, too. If it is given, the trade is a mint. */
+      /** Permit of a seller who also pays. With this permit the trade is a mint. */
       sellerPermit?: Wide
       kind?: FillKind | undefined
       size?: number
@@ -330,7 +333,7 @@ export class World {
     return this.said.filter((each) => each.type === type) as never
   }
 
-  /** Advances the time, runs the thread's timer, and everything that follows. */
+  /** Advances the time, runs the thread's timer, and completes all work that follows. */
   async step(ms = 1_000): Promise<void> {
     this.nowMs += ms
     this.tick()
@@ -345,7 +348,7 @@ export class World {
     this.#life.served.hear('Tick', {}, 0, undefined)
   }
 
-  /** Announces new trades, as the store does, and runs everything that follows. */
+  /** Announces new trades, as the store does, and completes all work that follows. */
   async written(): Promise<void> {
     this.#life.served.hear('TradesWritten', {}, 0, undefined)
     await this.#life.served.drained()
@@ -588,7 +591,7 @@ export class World {
     return { ...found, sent: this.#named(row) }
   }
 
-  /** Makes one step of the lane for one transaction. */
+  /** Advances one transaction of the lane by one step. Returns the updates for settlement. */
   #look(row: Row, known: Followed): SettlementUpdate[] {
     const mined = this.mined.get(row.nonce)
     const named = this.#named(row)

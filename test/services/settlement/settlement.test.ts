@@ -671,7 +671,7 @@ describe('settlement reports to the markets', () => {
     world.refuses = () => POOR
     world.automine = false
     await world.step()
-    // A block that a reorg removed later had confirmed the trade, and the process that saw the block was killed.
+    // A block confirmed the trade, and a reorg removed the block later. The process that saw the block was killed.
     world.markets.get(id)!.status = 'confirmed'
     world.mine()
     await world.steps(3)
@@ -1345,7 +1345,7 @@ class Story {
   #kill(): void {
     this.world.kill(() => this.random.chance(0.5))
     this.kills++
-    // The store has written the trades that failed by a transaction, because a reorg may bring them back.
+    // A reorg may bring back trades that were submitted. So the store has written the newest status of these trades.
     this.world.project(({ attempts }) => attempts > 0)
   }
 

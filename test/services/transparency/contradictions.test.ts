@@ -63,7 +63,7 @@ function rowsOf(random: Random) {
 
 class Killed extends Error {}
 
-/** One incarnation of the thread: it dies at a random step, and its state is lost. */
+/** Starts one incarnation of the thread. It dies at a random step and loses its state. */
 function incarnation(ports: PublicLogPorts) {
   const state = newPublicLog(ports)
   let pending: Promise<unknown> = Promise.resolve()
@@ -194,13 +194,14 @@ async function contradictions(
 await onBothDatabases(
   'a public log never contradicts itself',
   ({ migrated, giveBack, dialect }) => {
-    // Each case: is an entry computed from its row alone, is a tree stored before it is signed, and which faults then lead
-    // to contradictions.
+    // Each case states whether an entry is computed from its row alone, whether a tree is stored before it is signed,
+    // and which faults then lead to contradictions.
     const cases: readonly (Rules & { readonly found: readonly Life[] })[] = [
       { pure: true, storedFirst: true, found: [] },
       // If entries follow from the rows alone, all signers compute the same root, even if it is not stored before.
       { pure: true, storedFirst: false, found: [] },
-      // With random entries a stored tree is still continued, until the database is lost.
+      // With random entries, each incarnation continues the stored tree. Contradictions arise only if the database is
+      // lost.
       { pure: false, storedFirst: true, found: ['lost database'] },
       { pure: false, storedFirst: false, found: ['kills', 'two signers', 'lost database'] },
     ]

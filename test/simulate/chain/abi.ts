@@ -20,7 +20,10 @@ import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import type { Address } from '#domain/ids.ts'
 import type { ModelLog } from './contracts.ts'
 
-/** Functions of the contracts by selector: viem hashes every function of an ABI for each look-up. */
+/**
+ * Functions of the contracts by selector. They are cached because viem hashes every function of an ABI for each
+ * look-up.
+ */
 const FUNCTIONS = new Map(
   [
     ...[settlementAbi, testUSDCAbi, conditionalTokensAbi],

@@ -14,7 +14,7 @@ import { type Scheduler, Violation } from '../scheduler.ts'
 import type { Block, SimulatedChain } from './chain.ts'
 import type { People } from './people.ts'
 
-/** Traders, and all their dollars; undefined if another audit counts these. */
+/** Traders, and the sum of all their dollars. The sum is undefined if another audit counts the dollars. */
 type AuditedPeople = Pick<People, 'isHeld' | 'isCalm'> & { readonly dollars: bigint | undefined }
 
 export class ChainAudit {

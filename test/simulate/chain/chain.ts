@@ -354,7 +354,7 @@ export class SimulatedChain {
     return { transaction, succeeded: true, gasUsed, verdicts, logs }
   }
 
-  /** Transactions of the pool that a block takes, in the order of their nonces. */
+  /** Returns the transactions of the pool that the next block includes, in the order of their nonces. */
   #next(counts: ReadonlyMap<Address, number>): Transaction[] {
     const next = new Map(counts)
     const taken: Transaction[] = []

@@ -78,7 +78,7 @@ export type Wallet = {
   readonly isApproved: boolean
   /** Nonce of its next permit. */
   readonly permits: bigint
-  /** Nonce of its next signature for the outcome tokens. */
+  /** Nonce of the account's next signature for the outcome tokens. */
   readonly tokensNonce: bigint
   readonly shares: ReadonlyMap<Token, bigint>
   readonly rights: Rights
@@ -259,7 +259,9 @@ export class Contracts {
     return decoded
   }
 
-  /** Runs a transaction, or a call that changes something; undefined if it does nothing. */
+  /**
+   * Executes a transaction, or a call that changes something. Returns undefined if no contract has the address `to`.
+   */
   execute(
     to: Address,
     from: Address,

@@ -30,7 +30,7 @@ export type ChainMarket = {
   /** End price in USD with eight decimals; undefined until prices have resolved the market. */
   readonly endPrice: bigint | undefined
   readonly claims: readonly Claim[]
-  /** The open claim, or the one that resolved the market. */
+  /** Id of the open claim, or of the claim that resolved the market. */
   readonly claimId: Hex | undefined
   /** True if its payouts were reported. */
   readonly isPaid: boolean
@@ -60,7 +60,7 @@ export class FactoryModel {
     this.#oracle = oracle
   }
 
-  /** Runs a transaction, or a call, of the factory. */
+  /** Executes a transaction or a call to the factory. */
   execute(from: Address, data: Hex, funds: Funds): Executed {
     if (from !== this.#at.marketOperator) return refused('NotOperator', [from])
     const { functionName, args } = decodedCall(marketFactoryAbi, data)
@@ -184,7 +184,10 @@ export class FactoryModel {
   }
 }
 
-/** Makes the checks that are common to resolving by prices and opening to the oracle, in their order. */
+/**
+ * Makes the checks that resolving a market by prices and opening it to the oracle have in common, in the contract's
+ * order.
+ */
 function flawOf(market: ChainMarket, funds: Funds): Executed | undefined {
   const { winner, expirationSec, proposableFromSec } = market
   if (winner !== undefined) return refused('AlreadyResolved', [winner])
@@ -195,7 +198,10 @@ function flawOf(market: ChainMarket, funds: Funds): Executed | undefined {
 const wordOf = (value: boolean | bigint): Hex =>
   encodeAbiParameters([{ type: 'uint256' }], [BigInt(value)])
 
-/** The open assertion, or the one that resolved the market, as the contract returns it; its id is zero without one. */
+/**
+ * Returns the open assertion, or the assertion that resolved the market, in the contract's format. The id is zero if
+ * there is no assertion.
+ */
 function assertionOf(claim: Claim | undefined) {
   return {
     id: claim?.id ?? zeroHash,

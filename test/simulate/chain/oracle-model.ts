@@ -67,7 +67,7 @@ export class OracleModel {
     this.#relay = relay
   }
 
-  /** Runs a transaction, or a call, of a market. */
+  /** Executes a transaction or a call to a market. */
   execute(
     market: ChainMarket,
     from: Address,

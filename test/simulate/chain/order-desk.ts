@@ -32,7 +32,7 @@ import type { SimulatedChain } from './chain.ts'
 import { EMPTY_WALLET } from './contracts.ts'
 import { delegateOf, OWNER_ADDRESSES } from './owners.ts'
 
-/** An order with the delegate that signed it; undefined if its trader did. */
+/** An order and the delegate that signed it. The delegate is undefined if the trader signed. */
 export type DeskOrder = { readonly order: VerifiedOrder; readonly delegate: Address | undefined }
 
 type DeskWorld = SimulatedWorld & { readonly chain: SimulatedChain; readonly tables: Tables }
@@ -55,7 +55,7 @@ export class OrderDesk {
   readonly #signers
   readonly #orders: DeskOrder[] = []
   readonly #nonces = new Map<Address, number>()
-  /** Withdrawals and delegations that this front was told of, and that no reorg has removed since. */
+  /** Withdrawals and delegations that this front has received, and that no reorg has removed since. */
   #told: ChainEvent[] = []
   /** Orders that were refused because they were withdrawn, or because their delegate was revoked. */
   refused = 0
@@ -149,7 +149,7 @@ export class OrderDesk {
     reload()
   }
 
-  /** Returns the newest orders of an owner that are open, or all of the newest ones. */
+  /** Returns the owner's newest orders: usually only open orders, sometimes ended orders as well. */
   ordersOf(owner: Address): readonly Order[] {
     const isOnlyOpen = this.#random.chance(0.85)
     return this.#orders
@@ -258,7 +258,10 @@ export class OrderDesk {
     return answer.duplicate === true ? 'duplicate' : 'accepted'
   }
 
-  /** Returns why this front should refuse the order, from what it was told; undefined if it need not. */
+  /**
+   * Returns why this front must refuse the order according to the messages that it has received; undefined if it need
+   * not.
+   */
   #toldWhy({ order, delegate }: DeskOrder): string | undefined {
     const { trader, orderHash, nonce } = order
     const nowSec = Math.floor(this.#world.scheduler.nowMs / 1_000)

@@ -1,6 +1,6 @@
 /**
- * Owners of funds who sign operations for the relayer, of all its kinds. Signatures are made by real keys; the chain
- * knows each by its last word, with its signer and its nonce.
+ * Owners of funds who sign operations for the relayer, of all its kinds. Signatures are made by real keys. The chain
+ * knows the signer and the nonce of each signature by its last word.
  */
 
 import { type Hex, parseSignature, zeroHash } from 'viem'
@@ -28,7 +28,7 @@ const BATCH_MAX = 4
 
 type Signed = {
   readonly operation: RelayOperation
-  /** Difference of its nonce from the next one of the contract. */
+  /** Difference between the signed nonce and the nonce that the contract expects next. */
   readonly off: bigint
 }
 
@@ -99,7 +99,7 @@ export class Owners {
     }
   }
 
-  /** Redemptions of resolved markets, mostly of those in which the owner has shares that won. */
+  /** Returns redemptions of resolved markets, mostly of markets in which the owner has shares that won. */
   #redemptions(owner: Address, signed: SignedPermit, count: number): Redemption[] {
     const { random, chain } = this.#world
     const { stablecoin } = chain.contracts.at

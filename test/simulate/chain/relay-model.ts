@@ -27,7 +27,7 @@ export class RelayModel {
     this.#at = at
   }
 
-  /** Runs a transaction, or a call, of the stablecoin. */
+  /** Executes a transaction or a call to the stablecoin. */
   permit(data: Hex, funds: Funds): Executed {
     const { functionName, args } = decodedCall(testUSDCAbi, data)
     if (functionName !== 'permit') throw new TypeError(`the model lacks ${functionName}`)
@@ -60,7 +60,7 @@ export class RelayModel {
     return logOf(testUSDCAbi, stablecoin, 'Approval', { owner, spender, value })
   }
 
-  /** Runs a transaction, or a call, of the outcome tokens. */
+  /** Executes a transaction or a call to the outcome tokens. */
   tokens(data: Hex, funds: Funds): Executed {
     const { functionName, args } = decodedCall(conditionalTokensAbi, data)
     const [owner, s] = [toAddress(String(args[0])), String(args.at(-1))]

@@ -30,7 +30,10 @@ const KINDS: Readonly<Record<string, RelayKind>> = {
   setDelegateWithPermit: 'set-delegate',
 }
 
-/** Returns the operation of a transaction that one of the relayer's keys sent; none for a blank one. */
+/**
+ * Returns the operation in a transaction that one of the relayer's keys sent. Returns an empty list for a blank
+ * transaction.
+ */
 export function relayedIn(
   { to, from, data }: { readonly to: Address; readonly from: Address; readonly data: Hex },
   at: ChainContracts,

@@ -141,7 +141,7 @@ export class Relayed {
     this.#watch(this.#ask(asked))
     // The same request twice at once.
     if (random.chance(0.1)) this.#watch(this.#ask(asked))
-    // An earlier request once more: it gets the same transaction, or is refused.
+    // Repeats an earlier request, which gets the same transaction or is refused.
     if (random.chance(0.15)) this.#watch(this.#ask(random.pick(this.#asked)))
   }
 

@@ -87,10 +87,10 @@ export class Resolutions {
     }
     const isExcused = claims.some((claim) => {
       const { settledBy, settledAtSec = 0, disputer, truth, windowEndsSec } = claim
-      // A node that lags may simulate without the exchange's own settlement, so a second one is sent.
+      // A lagging node may simulate without the exchange's own settlement, so the exchange sends a second settlement.
       const isNew = block.atSec - settledAtSec <= LAG_SEC_MAX
       if (settledBy !== undefined && (settledBy !== this.#own || isNew)) return true
-      // It may also simulate without a dispute at the end of the window.
+      // A lagging node may also simulate without a dispute that was made at the end of the window.
       const isOpen = disputer !== undefined && truth === undefined
       return isOpen && block.atSec - windowEndsSec <= LAG_SEC_MAX
     })
@@ -98,7 +98,7 @@ export class Resolutions {
     throw new Violation('no-waste', `the settlement of ${contract} reverted: ${describe(claims)}`)
   }
 
-  /** Resolutions that the exchange should have ended by now. */
+  /** Returns the resolutions that the exchange should have ended by now. */
   unfinished(nowSec: number): string[] {
     return [...this.#chain.head.markets.values()].flatMap((market) => {
       const { contract, winner, isPaid, marketId } = market
@@ -112,7 +112,10 @@ export class Resolutions {
   }
 }
 
-/** Checks that a market without prices has the outcome of its one settled claim that was undisputed or found true. */
+/**
+ * If a claim resolved the market, checks that the claim was undisputed or found true, and that the market has the
+ * claim's outcome. No other settled claim may be undisputed or found true.
+ */
 function assertRightful({ contract, winner, endPrice, claims, claimId }: ChainMarket): void {
   const rights = claims.filter(
     ({ settledBy, disputer, truth }) =>

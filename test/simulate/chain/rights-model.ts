@@ -1,7 +1,7 @@
 /**
  * The rules of withdrawals and delegates, without an EVM: the part of the settlement contract that voids orders, and
- * the contract of delegations. Both take effect for trades only after a delay; from then on no trade of a withdrawn
- * order, or of an order of a revoked delegate, settles.
+ * the contract of delegations. Withdrawals and revocations take effect for trades only after a delay. From then on, no
+ * trade of a withdrawn order settles, and no trade of an order that a revoked delegate signed.
  */
 
 import { encodeAbiParameters, type Hex, isAddressEqual } from 'viem'
@@ -13,7 +13,7 @@ import type { Order } from '#domain/order.ts'
 import { decodedCall, logOf, revertData } from './abi.ts'
 import type { ChainContracts, Executed, Funds, ModelLog, Wallet } from './contracts.ts'
 
-/** Whatever an account has decided about its orders, delegates and bonds. */
+/** Decisions of an account about its orders, delegates and bonds. */
 export type Rights = {
   /** By order hash: the time from which a withdrawn order is void. */
   readonly cancelled: ReadonlyMap<OrderHash, number>
@@ -25,7 +25,7 @@ export type Rights = {
     Address,
     { readonly untilSec: number; readonly settlesUntilSec: number }
   >
-  /** Nonce of its next signature at each market. */
+  /** Nonce of the account's next signature at each market. */
   readonly marketNonces: ReadonlyMap<Address, bigint>
   /** Allowances for contracts other than settlement. */
   readonly allowances: ReadonlyMap<Address, bigint>
@@ -63,7 +63,7 @@ export class RightsModel {
     this.delegates = delegatesOf(ports.at.settlement)
   }
 
-  /** Runs a transaction, or a call, that withdraws orders; undefined for another function. */
+  /** Executes a transaction or a call that withdraws orders; returns undefined for any other function. */
   withdraw(data: Hex, funds: Funds): Executed | undefined {
     const { functionName, args } = decodedCall(settlementAbi, data)
     const isOfOrders = functionName === 'cancelOrdersWithPermit'
@@ -115,7 +115,7 @@ export class RightsModel {
     return done([logOf(settlementAbi, this.#ports.at.settlement, 'AllOrdersCancelled', named)])
   }
 
-  /** Runs a transaction, or a call, of the contract of delegations. */
+  /** Executes a transaction or a call to the contract of delegations. */
   setDelegate(data: Hex, funds: Funds): Executed {
     const { functionName, args } = decodedCall(delegatesAbi, data)
     if (functionName !== 'setDelegateWithPermit') {

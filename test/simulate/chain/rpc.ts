@@ -35,7 +35,7 @@ type RpcPorts = {
   readonly seed: number
   /** Returns the sender of a transaction. */
   readonly senderOf: (hash: Hex) => Address
-  /** True if each request may reach another node. */
+  /** True if each request may reach a different node. */
   readonly isBalanced: boolean
 }
 
@@ -46,7 +46,7 @@ const GAS = 500_000
 const GAS_WITHOUT_PAYOUTS = 150_000
 const SELECTOR_CHARS = 10
 const FILTER_BYTES = 256
-/** Length of the code at the start of the call's data; the accounts follow it. */
+/** Length of the code at the start of the call's data. The addresses of the accounts follow the code. */
 const CODE_SIZES_BYTES = 30
 const NO_ANSWER = 'the node does not answer'
 
@@ -54,10 +54,13 @@ type Params = readonly unknown[]
 
 const selectorOf = (abi: Abi, name: string) =>
   toFunctionSelector(abi.find((item) => item.type === 'function' && item.name === name) as never)
-/** Functions that settle a market, by the exchange and by a signature. */
+/**
+ * Selectors of the functions that settle a market: `settle`, which the exchange calls, and `settleMarket`, which needs
+ * a signature.
+ */
 const SETTLE_MARKET = [selectorOf(marketAbi, 'settle'), selectorOf(marketAbi, 'settleMarket')]
 
-/** A client of the simulated nodes, for one process. */
+/** Makes a client of the simulated nodes for one process. */
 export function simulatedClient(ports: RpcPorts): ChainClient {
   const { chain, seed } = ports
   const random = randomFrom(Math.imul(seed + 29, 0x2c1b3c6d))

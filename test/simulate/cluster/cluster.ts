@@ -18,7 +18,7 @@ const CLUSTER = 'simulated'
 const KEY = '5b'.repeat(32)
 const SILENCE_MS = 1_000
 const MARKETS = ['market-0', 'market-1', 'market-2', 'market-3'] as const
-/** Slots whose threads are not fenced by a log: leases distinguish their owners. */
+/** Slots whose threads are not fenced by a log. Leases distinguish the owners of these slots. */
 const OTHERS = ['store', 'settlement'] as const
 const SLOTS: readonly string[] = [...MARKETS, ...OTHERS]
 const TROUBLE_EVERY_US = 500_000
@@ -52,7 +52,7 @@ type Heard = {
   lastUs: number
   /** Highest claim of each slot. */
   readonly epochs: Map<string, number>
-  /** Number and arrival of the newest beat of each incarnation. */
+  /** Number and arrival time of the newest beat of each incarnation. */
   readonly newest: Map<string, { readonly number: number; readonly atUs: number }>
 }
 
@@ -270,7 +270,10 @@ class ClusterNode {
     scheduler.after(this.#random.int(50_000, 400_000), append, life)
   }
 
-  /** Appends to the log of a market. Only its newest owner can; an earlier one learns that it was replaced. */
+  /**
+   * Appends to the log of a market. Only the log's newest owner can append; an earlier owner learns that it was
+   * replaced.
+   */
   #append(run: Run): void {
     const log = this.#cluster.logs.get(run.slot)!
     const isFenced = (MARKETS as readonly string[]).includes(run.slot) && log.fence !== run.fence
@@ -289,7 +292,7 @@ class ClusterNode {
     if (run === undefined) return
     await this.#wait(1_000, 1_000_000)
     run.isDraining = true
-    // Threads without a log end before another node starts them.
+    // A thread without a log must end before another node starts the slot's next thread.
     if ((OTHERS as readonly string[]).includes(slot)) this.#over(run, 'it was ended')
   }
 

@@ -63,7 +63,7 @@ export class Nats {
     }
   }
 
-  /** Publishes as a client that is no node. */
+  /** Publishes as a client that is not a node. */
   forge(subject: string, bytes: Uint8Array): void {
     this.#publish('stranger', subject, bytes)
   }

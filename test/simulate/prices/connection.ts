@@ -1,4 +1,7 @@
-/** Connections to providers: messages keep their order, and are slow or lost with the connection. */
+/**
+ * Simulated connections to price providers. Messages keep their order, may be slow, and are lost when the connection
+ * breaks.
+ */
 
 import type { Pushed, SimulatedSocket } from '#devnet/providers/provider.ts'
 import type { FeedSocket } from '#services/prices/feeds/feed.ts'

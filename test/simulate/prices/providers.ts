@@ -1,7 +1,7 @@
 /**
  * The price providers on virtual time, with the protocols of the devnet's providers. They stall, hang up, lie, repeat
- * old reports and send garbage. A provider's report at an instant follows from the seed and the faults, so each mark
- * can be compared with it.
+ * old reports and send garbage. The seed and the faults determine every report, so each recorded price (mark) can be
+ * compared with the report.
  */
 
 import { centsAt } from '#devnet/price-path.ts'
@@ -46,7 +46,8 @@ type Period = {
 }
 
 /**
- * Way to get a report: `pushed` at its time, over a connection or as the latest price; `past` later, from the history.
+ * Way in which a report is received. `pushed`: at its time, over a connection or as the latest price. `past`: later,
+ * from the provider's history.
  */
 type Way = 'pushed' | 'past'
 
@@ -157,21 +158,24 @@ export class Providers {
     return socket
   }
 
-  /** Returns whether a source's history has a report this soon after an instant. Coinbase's has only whole minutes. */
+  /**
+   * Returns whether a source's history has a report at most `withinMs` after an instant. Coinbase's history has only
+   * whole minutes.
+   */
   hasPast(source: PriceSource, atMs: number, withinMs: number): boolean {
     if (source === 'coinbase' && atMs % 60_000 !== 0) return false
     return this.hasReport(source, atMs, withinMs)
   }
 
-  /** Returns whether a source has a report this soon after an instant, pushed or in its history. */
+  /** Returns whether a source has a report at most `withinMs` after an instant, pushed or in its history. */
   hasReport(source: PriceSource, atMs: number, withinMs: number): boolean {
     const tick = this.#all.get(source)!.tickFrom(atMs)
     return tick + PROTOCOLS[source].timeStepMs <= atMs + withinMs
   }
 
   /**
-   * Returns what is wrong with a mark. A right mark was reported by its source, and an exact one is the first report
-   * after the boundary.
+   * Returns why a mark is wrong; undefined if it is right. A right mark was reported by its source. An exact mark is
+   * the source's first report at or after the boundary.
    */
   flawOf(mark: Mark): string | undefined {
     return this.#all.get(mark.source)!.flawOf(mark)
@@ -210,8 +214,8 @@ class Provider {
   }
 
   get isTroubled(): boolean {
-    // A feed that has failed several times reconnects only after the longest pause, so the trouble lasts
-    // longer.
+    // Without connected feeds, the trouble lasts longer: a feed that has failed several times reconnects only after the
+    // longest pause.
     const pauseMs = this.#followers.size === 0 ? FEED_TIMING.backoffMsMax : 0
     return this.#periods.some(({ untilMs }) => untilMs + pauseMs > this.#nowMs)
   }
@@ -246,7 +250,7 @@ class Provider {
     return tick
   }
 
-  /** Returns the price that the provider reported about a tick, in USD × 10^8. */
+  /** Returns the price that the provider reported for a tick, in USD × 10^8. */
   said(tick: number, way: Way): number {
     return this.#cents(tick, way) * CENT
   }

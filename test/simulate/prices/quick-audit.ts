@@ -193,7 +193,10 @@ export class QuickAudit {
     return Math.abs(a - b) / Math.min(a, b) <= this.#parts.deviationMax
   }
 
-  /** Checks which sources have a vote: those that reported both prices and are not contradicted by all others. */
+  /**
+   * Asserts that a source has a vote if it reported both prices, and if for each price another source reported a
+   * similar one.
+   */
   #assertCounts(
     { strike }: Known,
     { source, sources = [] }: QuickResolution,
@@ -218,7 +221,7 @@ export class QuickAudit {
     }
   }
 
-  /** Checks that without faults every source was queried and its first reports were recorded. */
+  /** If no fault affected the market, checks that every source was queried and that its first reports were recorded. */
   #assertComplete(
     { startSec }: Known,
     { sources = [] }: QuickResolution,
@@ -233,8 +236,8 @@ export class QuickAudit {
   }
 
   /**
-   * Returns whether the reports decide a market. They do if a source has reports of both instants, unless two sources
-   * contradict each other and none has every report of its mean.
+   * Returns whether the reports surely decide a market. They do if only one source has reports of both instants, or if
+   * a source also has every report of its mean. Otherwise reports are missing, or sources may contradict each other.
    */
   #isDecidable(market: Known): boolean {
     const { providers, withinMs } = this.#parts
@@ -255,7 +258,7 @@ export class QuickAudit {
     return (able.length === 1 && pushed.length === 1) || able.some(hasMean)
   }
 
-  /** Returns the unfinished markets that began by then. */
+  /** Returns the unfinished markets that began at or before `untilSec`. */
   unfinished(untilSec: number): string[] {
     const { chain, oracle, reader } = this.#parts
     return this.markets

@@ -1,6 +1,6 @@
 /**
- * A random hour of trading with failures, reverts and reorgs in simulated time: the market, the projection and the
- * chain's data. Then `npm run audit` checks all of it.
+ * Simulates a random hour of trading with failures, reverts and reorgs, and writes the data of the market, the
+ * projection and the chain. Then `npm run audit` checks all of this data.
  */
 
 import assert from 'node:assert/strict'

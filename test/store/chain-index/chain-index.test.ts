@@ -1,4 +1,7 @@
-/** The chain index on both databases: written once, undone exactly, and found as readers need it. */
+/**
+ * Tests the chain index on both databases: blocks are written once and undone exactly, and readers find the data that
+ * they need.
+ */
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import type { BlockMark, ChainEvent, MoveKind } from '#domain/chain-event.ts'
@@ -38,7 +41,7 @@ const markOf = (number: number, fork = 0): BlockMark => ({
   atSec: NOW + number,
 })
 
-/** An event without its place in the chain, which the test adds. */
+/** An event without its position in the chain. The test adds the position. */
 type Bare = ChainEvent extends infer Each
   ? Each extends ChainEvent
     ? Omit<Each, 'blockNumber' | 'logIndex' | 'txHash' | 'atSec'>

@@ -224,7 +224,7 @@ await onBothDatabases('events', (databases) => {
   it('one page of a filtered event list scans a limited number of events, and its cursor continues the scan', () =>
     withStore(databases, async (database) => {
       await fillEvents(database, EVENTS_SCANNED_MAX + 500)
-      // Only the oldest event matches, so a search by age finds it last.
+      // Only the oldest event matches, so a search that begins with the newest event finds it last.
       const filter = { sort: 'newest', nowSec: NOW, limit: 5, search: 'needle' } as const
       const first = await listEvents(database, filter)
       assert.deepEqual(first.events, [])
@@ -235,7 +235,7 @@ await onBothDatabases('events', (databases) => {
         ['e0'],
       )
       assert.equal(second.next, undefined)
-      // A made-up cursor is a position in the list like any other.
+      // A cursor that the exchange never issued is still a valid position in the list.
       const last = { chainId: Number.MAX_SAFE_INTEGER, hash: `0x${'ff'.repeat(32)}` }
       for (const [sort, value] of [
         ['volume', '9999999999999999999'],

@@ -178,7 +178,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await happen(...redeem(1, ann, 0, 300n, 300n), ...redeem(1, bob, 1, 600n, 0n))
     assert.deepEqual(await has(ann, 1), [])
     assert.deepEqual(await has(bob, 1), [])
-    // 300 − 181, and 61 − 300: the profit stays known after the position is gone.
+    // The profits are 300 − 181 and 61 − 300. They stay known after the positions are gone.
     assert.deepEqual([await made(ann), await made(bob)], [119, -239])
     const left = await holdersOf(database, { marketId: market(1), limit: 10 })
     assert.deepEqual([left.top.length, left.total], [1, 1])
@@ -309,7 +309,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await listed(ann), [[2, 30, 70, true]])
     assert.deepEqual(await holdersOf(database, { marketId: market(2), limit: 10 }), before)
     await assertAudited()
-    // Only the first of the two movements is indexed, and the sync contains both.
+    // The sync contains two movements, of which only the first is indexed yet.
     await happen(moved(2, 0, ann, bob, 10n, 'transfer'))
     assert.deepEqual(await has(ann, 2), [30, 15, 70, 25])
     await happen(...split(2, ann, 20n), moved(2, 0, ann, bob, 20n, 'transfer'))
@@ -341,7 +341,7 @@ await onBothDatabases('positions', ({ fresh }) => {
 
   it('a reorg discards balance syncs of removed blocks, and later transfers are counted once', async () => {
     const [from] = [await has(ann, 2)]
-    // At this height the chain has another block than the one that the indexer has read, and it contains a transfer.
+    // At this height the chain has a different block than the indexer has read. The chain's block contains a transfer.
     const other = mark(at, 7)
     await sync(25, 70, other)
     assert.deepEqual(
@@ -372,8 +372,8 @@ await onBothDatabases('positions', ({ fresh }) => {
   })
 
   /**
-   * Stores this many balances that were read from the chain (syncs), each of its own market and holder unless one is
-   * given.
+   * Stores this many balances that were read from the chain (syncs). Each has its own market and holder, unless `named`
+   * sets one of them.
    */
   async function laySyncs(count: number, named: { id?: number; holder?: Address }): Promise<void> {
     const ahead = mark(at + 1)

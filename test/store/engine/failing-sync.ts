@@ -1,6 +1,6 @@
 /**
- * A thread whose disk fails once during the sync of a commit and then reports success. It sends the results
- * of two commits to its parent.
+ * A thread whose disk fails during the sync of the first commit, and succeeds in every later sync. The thread sends the
+ * results of two commits to its parent.
  */
 
 import { parentPort, workerData } from 'node:worker_threads'

@@ -230,7 +230,7 @@ await onServerDatabase(
         )
         assert.equal((await checkpoints(database))[0]?.offset, 1)
         const next = batch(1, 2, { orders: [orderRow(order('o'))] })
-        // The projector retries until the database is back; here that lasts until the pool has noticed the lost
+        // The projector retries until the database answers. Here the retries end when the pool has noticed the lost
         // connections.
         assert.equal((await eventually(() => project(database, next))).written, 'applied')
         assert.equal((await orderOf(database, id('o')))?.status, 'open')

@@ -40,8 +40,7 @@ test('if a database server cannot be reached, the next one is used, and stays in
 })
 
 /**
- * Maximum number of checks without new data, after which the exchange leaves a server. The test makes the checks
- * itself.
+ * Maximum number of checks without new data before the exchange leaves a server. The test triggers the checks itself.
  */
 const LOOKS_MAX = 10
 

@@ -10,8 +10,8 @@ import { databaseCopier } from '#services/projector/thread/database-copier.ts'
 import { type Copier, keepWriteAhead } from '#store/engine/write-ahead.ts'
 
 /**
- * Maximum number of commits until the file starts over: far fewer than the number after which SQLite copies the file by
- * itself.
+ * Maximum number of commits until the write-ahead file starts over. SQLite itself would copy the file only after far
+ * more commits.
  */
 const COMMITS_MAX = 5_000
 

@@ -81,7 +81,8 @@ await onServerDatabase('leases', (databases) => {
       const lease = { role, epoch: 1 }
       const before = saveTransaction({ ...database, fence: lease }, { row: transaction(0, 1) })
       await before
-      // Another transaction has locked the row of this nonce, so the write waits before it reaches its fence.
+      // Another transaction has locked the row of this nonce, so the write waits before it checks its lease (the
+      // fence).
       const locked = Promise.withResolvers<void>()
       const unlock = Promise.withResolvers<void>()
       const lock = other.orm.em.getConnection().transactional(async (ctx) => {
@@ -153,8 +154,8 @@ await onServerDatabase('leases', (databases) => {
         let refused = 0
         let written = 0
         /**
-         * Returns whether the test goes on. On a slow machine most leases expire before they are used, so there are
-         * more steps.
+         * Returns whether the test continues. On a slow machine most leases expire before they are used, so the test
+         * runs more steps.
          */
         const goesOn = (step: number): boolean =>
           step < 60 || ((written <= 10 || refused === 0) && step < 5_000)
@@ -168,10 +169,11 @@ await onServerDatabase('leases', (databases) => {
                 if (!('epoch' in answer)) continue
                 lease = { role, epoch: answer.epoch }
                 taken.push(answer.epoch)
-                // As in a lane's recovery, only rows of earlier epochs may exist now.
+                // Records the existing rows, as a lane does when it recovers. After this, no further row of an earlier
+                // epoch may appear.
                 seenBy.set(answer.epoch, new Set(await nonces(database)))
               } else if (random.chance(0.25)) {
-                // The holder may have lost the lease without knowing; it continues to write.
+                // The result is ignored: the holder may have lost the lease, and still continues to write.
                 await renewLeases(database, [lease], 1)
               } else {
                 const mine = nonce++

@@ -1,4 +1,7 @@
-/** The schema is created, upgraded, refused if another version wrote it, and compared with the entities. */
+/**
+ * Tests the schema: its creation and upgrade, the refusal of a schema that another version wrote, and the comparison
+ * with the entities.
+ */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
@@ -96,7 +99,7 @@ await onBothDatabases('the schema of the database can be upgraded', (databases) 
   })
 })
 
-/** Returns the columns of a table, each with whether it may be null. */
+/** Returns for each column of a table whether it may be null. */
 async function columnsOf(database: Database, table: string): Promise<Map<string, boolean>> {
   const rows = await rowsOf(
     database,

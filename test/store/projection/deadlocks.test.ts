@@ -9,7 +9,7 @@ import { onServer, onServerDatabase } from '../../support/databases.ts'
 import { eventually } from '../../support/eventually.ts'
 import { batch, CHAIN, id, order, orderRow, START_MS, trade, withStore } from '../batches.ts'
 
-/** Waits until a transaction in this database waits for a row of another. */
+/** Waits until a transaction in this database waits for a row that another transaction has locked. */
 async function untilLockWait(url: string): Promise<void> {
   await eventually(async () => {
     const waiting = await onServer(
@@ -29,8 +29,8 @@ await onServerDatabase('deadlocks in the database do not stop the projection', (
       try {
         const written = await transact(rival, async (transaction, connection) => {
           const run = (sql: string) => connection.execute(sql, [], 'all', transaction)
-          // The rival changes many rows, because the server ends a deadlock by undoing the transaction with fewer
-          // changes.
+          // The server ends a deadlock by undoing the transaction with fewer changes. The rival changes many rows, so
+          // that the server undoes the batch.
           const rows = Array.from({ length: 500 }, (_, n) => `(9, unhex(lpad(hex(${n}), 40, '0')))`)
           await run(`insert into traders (chain_id, address) values ${rows.join(', ')}`)
           await run('select * from market_stats for update')

@@ -45,7 +45,7 @@ await onBothDatabases('orders of a closed market end', (databases) => {
 
       assert.equal(await endOrders(database, change.marketId), true)
       assert.equal(await countOf(database, 'market-closed'), ORDERS_ENDED_MAX)
-      // The process ends here; the next one finds the remaining orders.
+      // Simulates the end of the process. The next process finds the remaining orders.
       const again = await openDatabase(url)
       try {
         const { marketIds } = await marketsToEnd(again, undefined)

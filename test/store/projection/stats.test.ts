@@ -83,7 +83,7 @@ await onBothDatabases('sums', (databases) => {
         batch(1, 2, {
           trades: [
             sold(2, HOUR_MS + 1, 400_000),
-            // Rounded up: a third of a millionth share still costs one unit.
+            // A millionth of a share at a price of 0.3 costs 0.3 units, which are rounded up to 1.
             sold(3, HOUR_MS + 2, 300_000, 1, NO),
             sold(4, HOUR_MS + MINUTE_MS, 500_000, 2 * ONE),
           ],
@@ -249,8 +249,8 @@ await onBothDatabases('sums', (databases) => {
         [0, 500_000, 900_000, 100_000, 300_000, 3_450_000, 6],
         [60, 700_000, 700_000, 700_000, 700_000, 700_000, 1],
       ])
-      // First a trade in the middle fails, which changes no price of the candle; then the highest, the lowest, the
-      // first and the last.
+      // First a trade in the middle fails, which changes no price of the candle. Then the highest and the lowest trade
+      // fail, then the first, then all others.
       await project(database, batch(2, 3, { tradeChanges: fails(5) }))
       assert.deepEqual(
         (await shape(database))[0],

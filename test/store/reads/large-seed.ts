@@ -1,7 +1,7 @@
 /**
- * Inserts many trades by statements of the database itself, with their markets, users, positions and redemptions. Ids
- * are numbers: market 7 has the id 0x0…07 and its contract 0x0…07, user 7 the address 0x0…07. Every ninth trade has
- * failed, and every eighth of the others is pending.
+ * Generates many trades inside the database by SQL, with their markets, users, positions and redemptions. Ids are
+ * numbers: market 7 has the id 0x0…07, and the addresses of its contract and of user 7 are 0x0…07. Every ninth trade
+ * has failed, and every eighth of the others is pending.
  */
 
 import { type Database, sqlConnection } from '#store/engine/database.ts'
@@ -79,7 +79,7 @@ export async function seedTrades(database: Database, large: Large): Promise<void
     `select ${id('i')}, ${chainId}, ${address('i')}, ${address('1')}, 'Will it?', '', '', 'general',
       2000000000, 1700000000 + i, 0, i, 0, ${id('i')}, 0, 0, 1`,
   )
-  // A user has split some collateral into a full set of each of two markets.
+  // Each user has split some collateral into a full set of shares, in each of two markets.
   const held = users * 2
   const over = (number: string, divisor: number) =>
     lite ? `(${number} / ${divisor})` : `(${number} div ${divisor})`

@@ -1,4 +1,4 @@
-/** The initial data of accounts: all open orders and pending trades of one snapshot, in pages. */
+/** Tests the initial data of the accounts service: all open orders and pending trades of one snapshot, in pages. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
@@ -38,7 +38,7 @@ const [m, n, gone, old, late] = (['m', 'n', 'gone', 'old', 'late'] as const).map
   id<MarketId>(name),
 ) as [MarketId, MarketId, MarketId, MarketId, MarketId]
 
-/** Writes open and closed markets, orders with every end, and trades with every status. */
+/** Writes open and closed markets, open and ended orders, and trades with every status. */
 async function tell(database: Database): Promise<void> {
   const closing = (marketId: MarketId, atMs: number) =>
     ({ marketId, closed: 'resolved', seq: 90, atMs }) as const
@@ -71,7 +71,8 @@ async function tell(database: Database): Promise<void> {
       trades: [
         trade(10, 0, { buyOrderHash: id<OrderHash>('filled') }),
         trade(10, 1, { buyOrderHash: id<OrderHash>('m1') }),
-        // A trade of another market with the same time, `seq` and fill index, by which pages are ordered.
+        // This trade of another market has the same time, `seq` and fill index as the previous one. Pages are ordered
+        // by these values.
         trade(10, 1, { marketId: n, matchedAtMs: START_MS + 10, outcome: NO }),
         ...statuses.map((_, index) => trade(11 + index, 0)),
         trade(20, 0, { marketId: old }),

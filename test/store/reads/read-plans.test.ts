@@ -1,5 +1,5 @@
 /**
- * Every read of the API with 100,000 trades: the test reads the databases' query plans. No query may scan a table that
+ * Runs every read of the API on 100,000 trades, and checks the databases' query plans. No query may scan a table that
  * grows, and lists must be read from an index in its order.
  */
 

@@ -134,7 +134,7 @@ await onBothDatabases('reads', (databases) => {
       assert.deepEqual(await of('ann', 31337, 100), ann)
       for (let limit = 1; limit < ann.length; limit++) {
         assert.deepEqual(await of('ann', 31337, limit), ann.slice(0, limit))
-        // Read page by page the list is the same, even if trades share a millisecond.
+        // The list is the same when it is read page by page, although some trades share a millisecond.
         const paged: string[] = []
         let before: TradePlace | undefined
         do {

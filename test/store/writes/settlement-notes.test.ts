@@ -1,4 +1,4 @@
-/** Notes of settlement: saved, replaced, read by trade, and deleted with the end of their trade. */
+/** Tests the notes of settlement: they are saved, replaced, read by trade, and deleted when their trade ends. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'

@@ -15,7 +15,7 @@ const ANN = 10
 const BOB = 11
 const DISPUTE_SEC = 7_200
 const HEARD_SEC = 2
-/** Moving the time may exceed the deadline of a request in flight; the page then repeats it. */
+/** When a test moves the time, a request in flight may exceed its deadline. The page then repeats the request. */
 const MOVED = { expected: /the server responded with a status of 503 / }
 
 export async function quickMarketEnds(t: TestContext, stage: Stage): Promise<void> {
@@ -41,7 +41,7 @@ export async function quickMarketEnds(t: TestContext, stage: Stage): Promise<voi
   await says(page, /^(YES|NO) is ahead\.$/)
 }
 
-/** Checks that the ended market is the first of the past ones, and that it shows both prices of every source. */
+/** Checks that the list of past markets shows the ended market's winner and both prices of every source. */
 async function showsEvidence(page: Page, stage: Stage, marketId: string): Promise<void> {
   const { quickMarkets } = stage.client(ANN)
   const ended = (await quickMarkets.history('BTC')).find((one) => one.marketId === marketId)
@@ -112,7 +112,7 @@ export async function listNamesTheWinner(t: TestContext, stage: Stage): Promise<
   assert.doesNotMatch(await row.innerText(), /%/)
 }
 
-/** Proposes a wrong outcome of the market, which another trader disputes. */
+/** Proposes a wrong outcome of the market, and disputes the proposal as another trader. */
 export async function proposalIsDisputed(t: TestContext, stage: Stage): Promise<void> {
   const { month } = stage.markets
   const page = await stage.visit(t, `#/m/${month.id}`, MOVED)

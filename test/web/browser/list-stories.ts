@@ -102,7 +102,8 @@ export async function listIsReadOnce(t: TestContext, stage: Stage): Promise<void
     await page.waitForLoadState('networkidle')
     return steps
   }
-  // If the stream does not answer within a second, the page reads the list before and after its snapshot.
+  // If the stream does not answer within a second, the page reads the list before and after the stream's snapshot. The
+  // test then loads the page again.
   let loads = 1
   while ((await load())[0] !== 'snapshot' && loads < SLOW_LOADS_MAX) loads++
   assert.deepEqual(steps, ['snapshot', '?status=open&limit=200'])

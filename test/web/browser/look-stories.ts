@@ -61,7 +61,7 @@ async function barriers(page: Page, rule?: string): Promise<string[]> {
 
 /** Asserts that axe finds no serious accessibility problem, in either colour scheme. */
 export async function keepsNobodyOut(page: Page, what: string): Promise<void> {
-  // Scripts of the debugger are not subject to the page's content policy.
+  // Runs axe through the debugger, whose scripts are not subject to the page's content security policy.
   await page.evaluate(AXE)
   await page.emulateMedia({ colorScheme: 'dark' })
   assert.deepEqual(await barriers(page), [], what)

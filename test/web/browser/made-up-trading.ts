@@ -74,7 +74,7 @@ async function makeHistory(scene: Scene, markets: readonly Market[]): Promise<vo
   }
 }
 
-/** Makes some hours of trading, and returns the demo markets once a quick market runs. */
+/** Trades for some hours, waits until a quick market runs, and returns the demo markets. */
 export async function makeUpTrading(url: string): Promise<readonly Market[]> {
   const client = (account: number) => createClient({ url, signer: devnetKey(account) })
   const scene = { maker: client(10), taker: client(11), random: randomFrom(SEED) }

@@ -1,4 +1,6 @@
-/** `npm run screenshots`: prints its help before it loads the code that takes the screenshots. */
+/**
+ * Entry of `npm run screenshots`. Prints the help, if requested, before it loads the code that takes the screenshots.
+ */
 
 import { endWithHelp } from '../../support/help.ts'
 

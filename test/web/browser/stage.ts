@@ -21,7 +21,7 @@ const ENVIRONMENT = {
 
 export type Stage = {
   readonly exchange: Exchange
-  /** The demo markets: of a month, a quarter and a week. */
+  /** Demo markets that last a month, a quarter and a week. */
   readonly markets: { readonly month: Market; readonly quarter: Market; readonly week: Market }
   /** Returns the client of this demo account, the same one each time. */
   client(account: number): Client

@@ -1,6 +1,7 @@
 /**
  * `npm run screenshots`: writes the pictures of the trading page in `docs/images`, from an exchange with some hours of
- * simulated trading. With a folder, writes every view into it, at three widths and in both colour schemes.
+ * simulated trading. With a folder as argument, writes every view into that folder instead, at three widths and in both
+ * colour schemes.
  */
 
 import { mkdirSync, writeFileSync } from 'node:fs'

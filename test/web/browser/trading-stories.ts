@@ -74,7 +74,7 @@ export async function orderIsProven(t: TestContext, stage: Stage): Promise<void>
   await connectDemo(page, SIGNER)
   await sendOrder(page, { side: 'Sell', cents: '91', shares: '3' })
   await says(page, 'Sell 3.00 YES at 91.0¢: the order is in the book.')
-  // A malicious server: one number in its proof is changed.
+  // Simulates a malicious server: changes one number in its proof.
   await page.route('**/proof', async (route) => {
     const response = await route.fetch()
     const text = await response.text()

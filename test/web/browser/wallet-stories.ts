@@ -56,7 +56,7 @@ async function connectFresh(page: Page, rpcUrl: string, signed: string[]): Promi
   await page.getByRole('dialog').waitFor({ state: 'hidden' })
 }
 
-/** Opens the market as a wallet with test dollars, and nothing else. */
+/** Opens the market with a new wallet that has test dollars and nothing else. */
 async function visitFresh(
   t: TestContext,
   stage: Stage,
@@ -65,7 +65,7 @@ async function visitFresh(
 ): Promise<Page> {
   const page = await stage.visit(t, `#/m/${marketId}`, {
     before: `(${announceWallet})()`,
-    // The order exceeds the limit of the session key.
+    // Expected refusal of an order that exceeds the limits of the session key.
     expected: /403 \(Forbidden\).*\/api\/v1\/orders\)$/,
   })
   const { chains } = await stage.client(10).config()
@@ -158,7 +158,10 @@ export async function freshWallet(t: TestContext, stage: Stage): Promise<void> {
   await useSessionKey(page, signed)
 }
 
-/** Tests a session key: after its one signature, orders need none, within its limits and until it is revoked. */
+/**
+ * Tests a session key. After one signature for the key, orders need no signature, within the key's limits and until it
+ * is revoked.
+ */
 async function useSessionKey(page: Page, signed: string[]): Promise<void> {
   assert.equal(signed.at(-1), 'Order', 'without a session key the wallet signs each order')
   signed.length = 0

@@ -31,15 +31,17 @@ const BLOCKS_LOOKED_AT_MAX = 16
  */
 const OWNER_QUESTIONS_MAX = 24
 /**
- * Maximum number of requests per step for trades in earlier blocks. If the step needs more, it reports no trades, and
- * all unsettled trades are checked one by one.
+ * Maximum number of requests per step for trades in the blocks that are not examined one by one. If the step needs
+ * more, it reports no trades, and all unsettled trades are checked one by one.
  */
 const RANGE_QUESTIONS_MAX = 64
-/** Maximum number of earlier blocks whose hashes are remembered. */
+/**
+ * Maximum number of blocks of earlier steps whose hashes are remembered, to find the last common block after a reorg.
+ */
 const PASSED_MAX = 512
 /**
- * Maximum number of steps in a row that ignore the node's newest block because it is lower than the last
- * step's: the node may lag. After these steps, the lower block is accepted.
+ * Maximum number of steps in a row that ignore a newest block below the last step's block, because the node may lag.
+ * The next step accepts the lower block.
  */
 const LAGS_MAX = 5
 

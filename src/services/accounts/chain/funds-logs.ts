@@ -52,8 +52,8 @@ export type FundsLogs = {
 /** Maximum number of owners per log request. */
 const OWNERS_ASKED_MAX = 200
 /**
- * Maximum number of groups of owners that are searched separately, with three requests per group. With more groups,
- * all logs of both tokens are requested.
+ * Maximum number of groups of owners whose logs are requested separately, with three requests per group. With more
+ * groups, all logs of both tokens are requested.
  */
 const GROUPS_MAX = 2
 /** Initial number of blocks per request for settled trades. After an answer that is too long, the number is reduced. */
@@ -136,7 +136,7 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
     },
   }
 
-  /** Returns the owners whose funds may have changed in the block, by the bloom filter in its header. */
+  /** Returns the owners whose funds the block may have changed according to the Bloom filter in its header. */
   function affirmed(header: Header, owners: Iterable<Address>): Address[] {
     if (header.isEmpty) return []
     const bloom = bloomOf(header)

@@ -420,9 +420,9 @@ function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): 
 }
 
 /**
- * Returns the sender and the receiver of tokens. If the settlement contract moves tokens, its own address is
- * replaced by the zero address, as in a mint or burn. So the contract never holds a position. A split or
- * merge by the contract moves only collateral, and its holder is also the zero address.
+ * Returns the sender and the receiver of tokens. If the settlement contract moves tokens, the zero address replaces the
+ * contract's own address, as in a mint or burn. So the contract never holds a position. If the contract splits or
+ * merges, only collateral moves, and the holder in the event is also the zero address.
  */
 function tradersOf(
   { operator, from, to }: TokenEvent & { type: 'TokensMoved' },
@@ -461,16 +461,17 @@ function kindOf(
     return moved.operator === settlement ? 'trade' : 'transfer'
   }
   const made = moved.from === ZERO_ADDRESS
-  // Only a split mints several tokens at once, and only a merge burns several at once. The logs that follow may come
-  // from another operation: a split first calls the receiver’s code, which may do anything.
+  // Only a split mints several tokens at once, and only a merge burns several at once. So the later logs are not needed
+  // here. They may even come from another operation, because a split first calls the receiver’s code, which may do
+  // anything.
   if (moved.batch) return made ? 'split' : 'merge'
   if (made) return 'mint'
   return explained() === 'PayoutRedeemed' ? 'redeem' : 'burn'
 }
 
 /**
- * Returns the kind of the next split, merge or redemption in the same transaction, which explains the movement at
- * this index.
+ * Returns the kind of the next split, merge or redemption in the same transaction, which shows why the tokens at this
+ * index moved; undefined if there is none.
  */
 function explanation({ logs, tokenEvents }: Scene, index: number): TokenEvent['type'] | undefined {
   const moved = logs[index]

@@ -5,10 +5,10 @@
  * lags answers “no logs” instead of “not yet”. So a long range is read only from a node whose head is far above the
  * range.
  *
- * Logs are requested by contract address. The addresses of markets are those of unresolved markets (resolved markets
- * emit nothing) and of markets created in the range, in groups. If there are too many groups, the logs of markets are
- * requested by topic at any address, which a stranger can fill with logs. If the indexer requests it, a single block
- * with too many logs is read from its receipts.
+ * Logs are requested by contract address. Markets are requested in groups of addresses: all unresolved markets
+ * (resolved markets emit nothing), and the markets created in the range. If there are too many markets, their logs are
+ * requested by topic at any address. A stranger can fill such an answer with logs. If the indexer requests it, blocks
+ * with too many logs are read from their receipts.
  */
 
 import { isDeepStrictEqual } from 'node:util'

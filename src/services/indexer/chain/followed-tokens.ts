@@ -37,14 +37,15 @@ export function outcomeSetsOf(event: Conversion): readonly bigint[] | undefined 
   const sets = [...new Set(redeems ? event.indexSets : event.partition)].sort((a, b) =>
     a < b ? -1 : 1,
   )
-  // A holder may list the same outcome many times in one redemption, but a market has only two outcomes.
+  // A redemption may list the same outcome many times, so duplicates are ignored. A market has only the outcome sets 1
+  // and 2.
   if (!sets.every((set) => set === 1n || set === 2n)) return undefined
   return redeems || sets.length === 2 ? sets : undefined
 }
 
 /**
- * Returns the tokens with our collateral that the splits, merges and redemptions in these events name: both
- * tokens of a condition, or the token of a parent collection.
+ * Returns the tokens with our collateral that are named by splits, merges and redemptions in these events. These are
+ * both tokens of a condition, or the token of a parent collection.
  */
 export function tokensNamed(stablecoin: Address, events: Iterable<TokenEvent>): Set<string> {
   const conditions = new Set<MarketId>()

@@ -11,8 +11,8 @@ import type { MarketEvent } from '#domain/market-event.ts'
 const HOUR_MS = 3_600_000
 
 /**
- * Minimum time between two moves of a trader's entry to the end of the map. Moving it at each cancel would cost too
- * much.
+ * Minimum time between two moves of a trader's entry to the end of the map. Moving the entry at each cancel would cost
+ * too much.
  */
 const MOVED_EVERY_MS = 60_000
 
@@ -57,7 +57,7 @@ export class CancelQuota {
     return this.#counts.size
   }
 
-  /** Returns the current count, which decreases evenly, by one quota per hour. */
+  /** Returns the current count. Between cancels the count decreases evenly, by one quota per hour. */
   #level(count: Count | undefined, nowMs: number): number {
     if (count === undefined) return 0
     const ranOff = (Math.max(0, nowMs - count.atMs) * this.#perHour) / HOUR_MS

@@ -122,10 +122,7 @@ function nextStep(thread: MarketThread): Step | undefined {
   return { partition: truncatable, step: () => stepTruncation(thread, truncatable) }
 }
 
-/**
- * Maximum number of rows of closed orders that one step examines, and of trade statuses of retired markets
- * that one step removes.
- */
+/** Limits per step: rows of closed orders to examine, and trade statuses of retired markets to remove. */
 const FORGET_STEP = 2_000
 const SWEEP_STEP = 500
 
@@ -241,9 +238,9 @@ export function tidy(thread: MarketThread): void {
 }
 
 /**
- * Unloads ended markets. A market has ended if it is resolved, every trade is settled, and its expiration has passed,
- * because orders may arrive until then. Each market first gets a last snapshot, so that its events can be truncated.
- * The market is unloaded once its events are truncated.
+ * Unloads ended markets. A market has ended if it is resolved, every trade is settled, and its expiration has passed.
+ * Before the expiration, orders may still arrive. Each market first gets a last snapshot, so that its events can be
+ * truncated. The market is unloaded once its events are truncated.
  */
 function unload(thread: MarketThread, partition: number): void {
   const { log } = thread.options

@@ -81,7 +81,7 @@ export type SnapshotJob = {
   readonly books: BookSnapshot[]
   /** Rows of pending trades, session orders and tags that are not written yet. */
   readonly pending: SnapshotRow[]
-  /** Copied chunks of orders that are not written yet, with the outcome of their book. */
+  /** Copied chunks of orders that are not written yet, each with the outcome (YES or NO) of its book. */
   readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer<ArrayBuffer> }[]
   /** True if everything is written and the job only waits for the disk. */
   isEnding: boolean
@@ -347,7 +347,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 
 /**
  * Handles a message that concerns no single market and is sent only once; returns false for any other message. Such
- * messages bypass the mailbox and the log. So they are not lost if the mailbox is full or the file is closed.
+ * messages bypass the mailbox and the log. So they are not lost if the mailbox is full or the log file is closed.
  */
 export function handleAtOnce(
   thread: MarketThread,

@@ -152,7 +152,7 @@ function advance(lane: Lane): void {
   if (lane.slot >= 0) lane.placedAtMs = lane.book.placedAtMsOf(lane.slot)
 }
 
-/** Restores the heap below a position; its top is the oldest order. */
+/** Restores the order of the heap below a position. The top of the heap is the book with the oldest order. */
 function sink(lanes: Lane[], from: number): void {
   for (let at = from; ; ) {
     let oldest = at

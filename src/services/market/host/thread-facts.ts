@@ -1,4 +1,6 @@
-/** State of other services that a market thread stores: the progress of settlement and the database. */
+/**
+ * State of other services that a market thread stores: the progress of settlement, and the progress of the database.
+ */
 
 /** Highest epoch of each chain's settlement. */
 type Epochs = { readonly epochs: Map<number, number> }
@@ -15,8 +17,8 @@ export type ProjectionMark = {
 }
 
 /**
- * Returns true if a newer owner of the lease settles the chain. Otherwise stores the epoch, so that later reports of
- * earlier owners are rejected.
+ * Returns true if a newer owner of the chain's settlement lease is known, so that reports with this epoch are outdated.
+ * Otherwise stores the epoch. From then on, reports with a lower epoch are outdated.
  */
 export function isLate({ epochs }: Epochs, chainId: number, epoch: number | undefined): boolean {
   if (epoch === undefined) return false

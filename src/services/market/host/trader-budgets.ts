@@ -1,9 +1,8 @@
 /**
- * Checks the budgets of traders at a market thread. Settlement publishes each trader’s spending of the day on
- * a chain. The thread adds fills that settlement has not charged yet, and open orders, each of which may
- * become such a fill. Each of the other market threads may have just as many fills and orders of the trader.
- * So the thread multiplies its own count by the number of threads. This keeps the sum over all threads within
- * the budget.
+ * Checks the budgets of traders at a market thread. Settlement publishes each trader’s spending of the day on a chain.
+ * The thread adds fills that settlement has not charged yet, and open orders, each of which may become such a fill.
+ * Every other market thread may have just as many fills and orders of the trader. So the thread multiplies its own
+ * count by the number of threads, which keeps the sum over all threads within the budget.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -77,7 +76,9 @@ export class TraderBudgets {
     remember(uncharged, trader, (uncharged.get(trader) ?? 0) + 1, SPENDING_TRADERS_MAX)
   }
 
-  /** Returns the chain's spending of this day, or of a later day if one has begun. */
+  /**
+   * Returns the chain's spending of the given day. If spending of a later day is already stored, returns that instead.
+   */
   #chainOn(chainId: number, day: number): ChainSpending {
     const known = this.#chains.get(chainId)
     if (known !== undefined && known.day >= day) return known

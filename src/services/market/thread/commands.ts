@@ -25,7 +25,7 @@ export type Commands = {
   partitionOf(marketId: MarketId): number
   /** Calls `answered` once all commands received so far are durable. Passes false if a host cannot confirm this. */
   prove(answered: (isSure: boolean) => void): void
-  /** Lets this host serve these partitions from now on. */
+  /** Assigns partitions to a host, which receives their commands from now on. */
   serve(partitions: readonly number[], host: Served): void
   drained(): Promise<void>
 }

@@ -6,7 +6,7 @@ import { toAddress } from '#domain/ids.ts'
 import type { MarketThread } from '../host/market-host.ts'
 import type { Commands } from './commands.ts'
 
-/** Opens the demo markets of these partitions, unless an earlier start has opened them. */
+/** Opens the demo markets of this thread's partitions, unless an earlier start has opened them. */
 export function openDemoMarkets(
   thread: MarketThread,
   settings: Settings,

@@ -43,7 +43,7 @@ export type Links = {
   /** The fronts that follow the events of this thread. */
   readonly readers: MarketReaders<Channel<SentProtocol>>
   connect(peer: string, port: MessagePort): void
-  /** Notifies the threads that read the log itself of the log's new end. */
+  /** Notifies log readers (threads that read the log directly) of new records. */
   tellAppended(appended: LogReaderProtocol['Appended']['takes']): void
   /** Notifies the fronts that the markets move to another node, and answers every later request with that notice. */
   move(): void

@@ -36,7 +36,9 @@ export async function openMarketLog(
   return openMysqlLog({ ...place, url, watch: watchLog(settings, kit) })
 }
 
-/** Returns the partitions that another owner has taken; undefined if the log does not answer within a second. */
+/**
+ * Returns the partitions that another owner has taken; undefined if the log fails or does not answer within a second.
+ */
 export async function partitionsTaken(
   events: Pick<EventLog<MarketEvent>, 'takenOver'>,
   { log, timers }: Pick<ThreadContext, 'log' | 'timers'>,

@@ -91,9 +91,9 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
   }
 
   /**
-   * Returns true if this thread still owns all its partitions; reloads the partitions that another owner has
-   * taken. Called after a batch with commands that emitted no events. The log's fence protects only appends,
-   * so the answers to these commands, such as “order not found”, need this check.
+   * Returns true if the log confirms that this thread still owns all its partitions. Reloads the partitions that
+   * another owner has taken. Called after a batch with commands that emitted no events. The log's fence protects only
+   * appends, so the answers to these commands, such as “order not found”, need this check.
    */
   async function confirm(): Promise<boolean> {
     const taken = await partitionsTaken(events, ports.kit)

@@ -69,8 +69,9 @@ export function makeSessionOrders(
   let claimedByMs = 0
 
   /**
-   * Ends the sessions in the index that no front has claimed. Called at intervals, because a reorg may
-   * restore an order and thereby its session, even if that session ended long ago or its orders were kept.
+   * Ends the sessions in the index that no front has claimed. Called at intervals, because a reorg may restore an
+   * order, and the index then contains the order's session again. This also happens to sessions that ended long ago,
+   * and to sessions whose orders were kept.
    */
   function endUnclaimed(): void {
     if (monotonicMs() < claimedByMs) return

@@ -1,4 +1,7 @@
-/** Timers of a market thread: expires orders, tidies the log between batches, and reports lag. */
+/**
+ * Timers of a market thread: they expire orders, tidy the log between batches, and log when the database or settlement
+ * is behind.
+ */
 
 import type { DiskRoom } from '#log/partition/disk-room.ts'
 import type { Clock } from '#runtime/clock.ts'
@@ -13,7 +16,10 @@ import type { Commands } from './commands.ts'
 import type { Links } from './links.ts'
 import type { SessionOrders } from './session-orders.ts'
 
-/** Intervals of two searches: for expired orders, and for data that can leave the log or memory. */
+/**
+ * Intervals of two timers. One timer expires orders. The other removes data that can leave the log or memory, and
+ * retries unavailable partitions.
+ */
 const EXPIRE_EVERY_MS = 250
 const TIDY_EVERY_MS = 1_000
 /**
@@ -84,8 +90,8 @@ export function makeUpkeep(thread: MarketThread, kit: ThreadContext, ports: Upke
   }
 
   /**
-   * Logs changes of the database's lag, an unavailable settlement, and failures of housekeeping. If
-   * settlement is unavailable, also marks its chains as behind.
+   * Logs when the database falls behind or catches up, when settlement is unavailable, and when housekeeping has
+   * failed. If settlement is unavailable, also marks its chains as behind.
    */
   function logTroubles(): void {
     for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {

@@ -17,7 +17,7 @@ import type { MarketRules } from '../state.ts'
 
 const TRADERS = 16
 const LEVELS = 64
-/** After each group of this many orders, the warm-up cancels one order. */
+/** Number of orders after which the warm-up cancels one order. */
 const CANCEL_EVERY = 4
 /** Number of events per batch. The warm-up serializes each batch as the log does. */
 const BATCH_EVENTS = 64

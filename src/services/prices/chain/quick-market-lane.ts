@@ -58,7 +58,10 @@ function makeAwaitedSends(
 ) {
   const { own, clock, onTrouble } = options
   const waiting = new Map<number, Waiter[]>()
-  /** Nonces of ended transactions that the journal still has as open, because the journal was unavailable. */
+  /**
+   * Nonces of ended transactions that are still open in the journal. They stay here until the journal has acknowledged
+   * the end.
+   */
   const unacknowledged = new Set<number>()
   let cancelPoll = (): void => undefined
   let running = false
@@ -69,7 +72,7 @@ function makeAwaitedSends(
       const { news } = await lane.poll()
       for (const one of news) {
         if (one.type === 'finished') end(one)
-        // A reorg undid the transaction, so it is not acknowledged. A later poll reports its end again.
+        // A reorg undid the transaction, so its end must not be acknowledged. A later poll reports the end again.
         if (one.type === 'vanished') unacknowledged.delete(one.transaction.nonce)
       }
       await acknowledgeEnds()

@@ -168,8 +168,8 @@ type Judged = {
   readonly options: FailoverOptions
 }
 
-// Checks the age by the provider's time and by our time of receipt: a provider may repeat an old price, or its clock
-// may be ahead.
+// Checks whether an observation is recent, by the provider's time and by our time of receipt. A provider may repeat an
+// old price, or its clock may be ahead.
 const isRecent = (
   { atMs, receivedAtMs }: Observation,
   nowMs: number,

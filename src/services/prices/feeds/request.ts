@@ -77,7 +77,7 @@ export function reportTrouble({ troubled }: FeedPorts, error: unknown): void {
 
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  // Errors of `fetch` give the reason only in their cause.
+  // An error of `fetch` states the reason only in its `cause`.
   return error.cause instanceof Error
     ? `${error.message}: ${error.cause.message || (error.cause as { code?: string }).code}`
     : error.message

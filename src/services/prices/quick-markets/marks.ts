@@ -73,7 +73,7 @@ export function noteMissed(
   }: { readonly source: PriceSource; readonly observation: Observation | undefined },
 ): void {
   if (observation !== undefined && observation.asset !== asset) return
-  // A refused report that is older than the source's last report leaves no gap.
+  // A refused report that is older than the source's last report leaves no gap in the source's reports.
   if ((observation?.atMs ?? Number.POSITIVE_INFINITY) > (lastReports.get(source)?.atMs ?? 0))
     lastReports.delete(source)
 }
@@ -170,7 +170,7 @@ export function reliable(
   if (sinceMs < patienceMs) return undefined
   const question = ask(state, known, { asset, source, boundarySec }, context)
   if (mark !== undefined && !believable) {
-    // Requests the other sources' reports of this boundary, because only these can show which mark is right.
+    // Request the missing reports of the other sources: only a comparison with these reports shows which mark is right.
     for (const other of sources) {
       if (known.marks.get(boundarySec)?.has(other)) continue
       ask(state, known, { asset, source: other, boundarySec }, context)

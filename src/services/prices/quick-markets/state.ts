@@ -93,7 +93,7 @@ export type QuickMarketsOptions = {
   readonly graceMs: number
   /** Time after the end of a market from which a fallback may decide it. */
   readonly ownMs: number
-  /** Minimum time that must be left until the end of a market when it opens. */
+  /** Minimum time between the opening of a market and its end. */
   readonly remainingMsMin: number
   /**
    * Pause after the end of a market before its outcome is reported: the chain rejects a report before the end, and the
@@ -137,8 +137,8 @@ export type QuickMarketsPorts = {
     readonly atMs: number
   }) => Promise<QuickMarket>
   /**
-   * Records that the oracle must decide this market. The first such record stays, and the database then refuses an
-   * outcome by prices.
+   * Records that the oracle must decide this market. Only the first record counts. From then on, the database refuses a
+   * decision by prices.
    */
   readonly contest: (contested: {
     readonly chainId: number

@@ -107,7 +107,10 @@ export function advance(state: QuickMarketsState, row: Row, context: QuickContex
   if (onChain === 'reported' && row.closed) state.rows.delete(marketId)
 }
 
-/** Decides the market. If the market is contested, records that first; from then on, prices cannot decide it. */
+/**
+ * Decides the market by its prices. If the verdict is contested, only records the contest; from then on, only the
+ * oracle's outcome decides the market.
+ */
 function decide(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { chainId, marketId, contested } = row.quickMarket
   const key = { chainId, marketId }

@@ -1,4 +1,4 @@
-/** The price providers in the settings, each with its feed. */
+/** Makes the feeds of the price providers in the settings. */
 
 import { WebSocket } from 'ws'
 import type { Settings } from '#config/settings-schema.ts'

@@ -1,4 +1,7 @@
-/** The actor of quick markets and its connections: the operator's lane, the database and the markets. */
+/**
+ * Builds the actor of quick markets, with its access to the operator's transaction queue, the database and the market
+ * threads.
+ */
 
 import { accountOf, balanceOf } from '#chain/accounts.ts'
 import { marketFactory } from '#chain/market-factory.ts'

@@ -1,4 +1,4 @@
-/** Checks in the receipt of a transaction whether it set the approval or allowance of an operation. */
+/** Checks, by the receipt of a transaction, whether the transaction set the approval or allowance of an operation. */
 
 import { parseEventLogs } from 'viem'
 import { asked, type ChainClient } from '#chain/clients.ts'

@@ -131,8 +131,8 @@ export function makeRelayCalls(options: RelayExaminerOptions, parts: Parts) {
 }
 
 /**
- * Signs a permit for the bond, which the relayer pays from its own stablecoin. The proposal's transaction
- * itself contains the permit, so that no other account can take the bond before the proposal.
+ * Signs a permit for the bond, which the relayer pays from its own stablecoin. The permit is sent as part of the
+ * proposal's transaction, so that no other account can take the bond before the proposal.
  */
 async function ownPermit(
   on: { readonly market: Address; readonly lane: Address; readonly chainId: number },

@@ -172,7 +172,7 @@ function makeDelegationCheck(
   }
 }
 
-/** Rejects an operation if its owner holds less than the minimum. */
+/** Rejects an operation if its owner holds less than `minHolding` of stablecoin and outcome tokens together. */
 async function holdingFlaw(
   owner: Address,
   stablecoins: bigint,

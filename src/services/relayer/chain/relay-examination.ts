@@ -5,13 +5,14 @@ import type { Claim } from '#domain/relay.ts'
 import type { HeldOrders } from '#domain/trader-hold.ts'
 
 /**
- * Condition that the owner's open orders and unsettled trades must fulfil for an operation. To revoke an approval, no
- * such order or trade may be a sell. To change an allowance or pay a bond, the buys may need at most `buysMax`.
+ * Condition that the owner's open orders and unsettled trades must meet before an operation is sent. An approval can be
+ * revoked only if no order or trade is a sell. An allowance can be changed, or a bond paid, only if the buys need at
+ * most `buysMax`.
  */
 export type RelayGuard = {
   /** Kinds of the owner's new orders that market threads refuse until the operation has ended. */
   readonly holds: HeldOrders
-  /** Field of the request to name in a rejection. */
+  /** Field of the request that the rejection names. */
   readonly field: string
   /** Maximum amount of stablecoin, in units, that the buys may need. */
   readonly buysMax: bigint
@@ -38,5 +39,5 @@ export type RelayTrial = {
   readonly gas: number
 }
 
-/** Result of an examination without claims, bond or guard. */
+/** Result of an examination that found no claims, no guard, and no bond for the relayer to pay. */
 export const NOTHING: RelayExamination = { claims: [], ownBond: false }

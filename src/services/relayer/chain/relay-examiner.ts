@@ -46,8 +46,8 @@ type RelayExaminer = {
 const GAS_MARGIN_PERCENT = 25n
 
 /**
- * Minimum gas limit of a market's settlement: twice its cost with the report of the payouts. Without enough gas for
- * that report, the settlement still succeeds, so a gas estimate would be too low.
+ * Minimum gas limit of a market's settlement: twice the cost of a settlement that also reports the payouts. A
+ * settlement with too little gas for the report still succeeds, so a gas estimate would be too low.
  */
 const SETTLE_GAS_MIN = 400_000n
 

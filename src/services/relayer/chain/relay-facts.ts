@@ -74,8 +74,8 @@ export type RelayFacts = {
 }
 
 /**
- * Maximum number of remembered position ids; there are few markets. Ids are remembered because an id is a
- * point on a curve, which takes a millisecond to compute.
+ * Maximum number of remembered position ids; enough for the few markets of the exchange. Ids are remembered because an
+ * id is a point on a curve, which takes a millisecond to compute.
  */
 const POSITIONS_KNOWN_MAX = 10_000
 const NO_ASSERTION = /^0x0+$/
@@ -163,7 +163,8 @@ export function relayFacts(client: ChainClient, contracts: RelayContracts): Rela
       return markets.map((_, at) => {
         if (ours[at] !== true) return undefined
         const id = ids[at]
-        // Every market of this exchange has an id, so the request itself has failed.
+        // Every market contract of this exchange returns an id. So the request to the Ethereum node has failed, not the
+        // contract.
         if (id === undefined || id.status === 'failure') throw chainFault(id?.error)
         return id.result as string as MarketId
       })
@@ -250,7 +251,7 @@ type CallResult<T> =
 
 /**
  * Returns the result of a call; throws a fault if the call failed. Our contracts never revert these calls, so a failure
- * means that the request itself failed.
+ * comes from the request to the Ethereum node.
  */
 function resultOf<T>(
   answer: CallResult<T> | { status: 'failure'; error: Error; result?: undefined },

@@ -21,14 +21,14 @@ export type RelayExaminerOptions = AcceptedOrders & {
    * Minimum value, in units of stablecoin, that the owner of an approval, permit, cancellation or delegation must hold.
    */
   readonly minHolding: bigint
-  /** Returns the digest of a message, and its signer or the reason why the signature is invalid. */
+  /** Returns the digest of a message. Also returns the signer, or the reason why the signature is invalid. */
   readonly recover: (
     message: TypedMessage,
     signature: string,
   ) => { readonly signer: Address | { readonly flaw: string }; readonly digest: string }
   /** Returns the contract of a market of this exchange. */
   readonly marketAddressOf: (marketId: MarketId) => Promise<Address | undefined>
-  /** Returns how many outcome tokens the owner is known to hold, except tokens of lost outcomes. */
+  /** Returns how many outcome tokens the owner is known to hold. Tokens of outcomes that have lost do not count. */
   readonly tokensHeldBy: (owner: Address) => Promise<bigint>
   /** Minimum payout of a redemption, in units of stablecoin. */
   readonly minRedemption: bigint
@@ -43,7 +43,7 @@ export type RelayExaminerOptions = AcceptedOrders & {
   ) => Promise<Rejection | undefined>
   /** Returns the transaction that set an approval or allowance to its current value, if known. */
   readonly grantedBy: (operation: CtfApproval | StablecoinPermit) => Promise<string | undefined>
-  /** Returns the transaction in which the owner redeemed the market, if known. */
+  /** Returns the transaction in which the owner redeemed tokens of the market, if known. */
   readonly redeemedBy: (owner: Address, marketId: MarketId) => Promise<string | undefined>
   /** Returns the transaction that resolved the market. */
   readonly resolvedBy: (market: Address) => Promise<string | undefined>

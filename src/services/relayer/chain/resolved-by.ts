@@ -1,4 +1,4 @@
-/** Finds the transaction that resolved a market in the chain's log. */
+/** Searches the chain's log for the transaction that resolved a market. */
 
 import { hexAddress } from '#chain/call.ts'
 import { asked, type ChainClient } from '#chain/clients.ts'
@@ -6,7 +6,7 @@ import { makeLogSearch } from '#chain/log-search.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import type { Address } from '#domain/ids.ts'
 
-/** Returns the transaction that resolved a market; undefined if the node returns no log of it. */
+/** Returns the transaction that resolved a market; undefined if the node returns no log of the resolution. */
 export async function resolvedBy(
   client: ChainClient,
   market: Address,

@@ -27,8 +27,8 @@ const ASK_MS = 2_000
 
 type RelayHolds = {
   /**
-   * Makes every market thread refuse these kinds of new orders; returns the needs of the owner's open orders and
-   * unsettled trades.
+   * Makes every market thread refuse these kinds of new orders. Returns what the owner's open orders and unsettled
+   * trades need.
    */
   hold(key: RelayKey, owner: Address, orders: HeldOrders): Promise<TraderNeeds | Rejection>
   lift(key: RelayKey): void
@@ -65,7 +65,7 @@ export function makeRelayHolds(
       )
       let needs = NO_NEEDS
       for (const answer of answers) {
-        // The needs are complete only if every market thread has answered.
+        // Without the answers of all market threads, it is unknown what the owner's orders and trades need.
         if (isUnanswered(answer)) return reject('PART_UNAVAILABLE')
         if (isRejection(answer)) return answer
         needs = addNeeds(needs, answer)

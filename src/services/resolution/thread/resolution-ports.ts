@@ -14,7 +14,7 @@ import type { ResolutionDue, ResolutionPorts } from '../resolution.ts'
 
 const PURPOSE = 'resolution'
 /**
- * Minimum gas limit of a settlement. Without enough gas to report the payouts, a settlement still succeeds, so a gas
+ * Minimum gas limit of a settlement. A settlement with too little gas to report the payouts still succeeds, so a gas
  * estimate would be too low.
  */
 const GAS_MIN = 400_000
@@ -29,7 +29,10 @@ type PortParts = {
   readonly onTrouble: (where: 'rpc' | 'journal', error: unknown) => void
 }
 
-/** Returns the ports of the resolution actor, with the lane of the key. */
+/**
+ * Returns the functions that connect the resolution actor to the chain and the database. Transactions are sent with
+ * this thread's key.
+ */
 export function resolutionPorts(parts: PortParts): ResolutionPorts {
   const { client, query, journal, nowMs, onTrouble } = parts
   const { chainId, confirmations } = parts.chain

@@ -62,7 +62,10 @@ export async function extraGasOf(
   return extra
 }
 
-/** True if the key of the trader's own address signed the order; otherwise the contract may call the account's code. */
+/**
+ * Returns whether the key of the trader's own address signed the order. If not, the contract may call the account's
+ * code.
+ */
 async function isSignedByKey({ orderHash, signature, trader }: VerifiedOrder): Promise<boolean> {
   try {
     const signer = await recoverAddress({

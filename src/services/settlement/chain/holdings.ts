@@ -53,10 +53,9 @@ export function makeHoldingsRead(
 }
 
 /**
- * Returns the funds that each side must have: the balance of the token that the side delivers and, if the
- * side pays dollars, its allowance. Leaves out a side whose allowance is too low or whose approval is
- * missing, because no trade can bring these. The allowance is also left out if the side has an unused permit,
- * because the permit replaces it.
+ * Returns the balance of the token that each side delivers and, if the side pays dollars, its allowance. Leaves out a
+ * side whose allowance is too low or whose approval is missing, because no older trade can change that. Also leaves out
+ * the allowance of a side with an unused permit, because the permit replaces the allowance.
  */
 function holdingsOf(
   trade: TradeToSettle,

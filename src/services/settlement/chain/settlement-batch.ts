@@ -25,8 +25,8 @@ import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 
 /**
- * Earlier permits of each owner, in the order of their nonces. The stablecoin may have to accept these permits before a
- * permit in the batch.
+ * Earlier permits of each owner, in the order of their nonces. The stablecoin accepts a permit of the batch only after
+ * the owner's permits with lower nonces.
  */
 export type EarlierPermits = ReadonlyMap<Address, readonly PermitSignature[]>
 
@@ -94,7 +94,10 @@ export function unusedPermit(
 
 const WORD = /^0x[0-9a-f]{64}$/i
 
-/** True if the permit fits the contract's argument types; permits that earlier versions accepted may not fit. */
+/**
+ * True if the permit fits the contract's argument types. Earlier versions of the exchange accepted permits that do not
+ * fit.
+ */
 export function isCarriable({ nonce, value, deadline, v, r, s }: PermitSignature): boolean {
   const isUint256 = (text: string) => parseUint256(text) !== undefined
   const isSignature = (v === 27 || v === 28) && WORD.test(r) && WORD.test(s)
@@ -131,7 +134,7 @@ function inTurnOf(
   return arranged
 }
 
-/** Returns the orders of a trade that pay dollars: one, or both of a mint, or none of a merge. */
+/** Returns the orders of a trade that pay dollars: one in an ordinary trade, both in a mint, none in a merge. */
 export function payersOf({ buy, sell }: Pick<TradeToSettle, 'buy' | 'sell'>): VerifiedOrder[] {
   return [buy, sell].filter(({ side }) => side === BUY)
 }

@@ -1,7 +1,8 @@
 /**
- * Sends batches of trades. Skips trades that are settled already or have no market on the chain, and simulates the
- * remaining trades. Sends the trades that would settle, and reads the verdict on each trade from the receipts. Apart
- * from caches, its only state is that of the transaction sender; the settlement actor makes the decisions.
+ * The settlement lane: sends batches of trades. Skips trades that are settled already or have no market on the chain,
+ * and simulates the remaining trades. Sends the trades that would settle, and reads the verdict on each trade from the
+ * receipts. The lane keeps no state except caches and the state of the transaction sender. The settlement actor makes
+ * the decisions.
  */
 
 import { type Hex, parseAbiItem } from 'viem'
@@ -26,7 +27,7 @@ import type { HoldingsRead } from './holdings.ts'
 import type { RefusedTrade, Simulate } from './simulation.ts'
 import type { SparePermits } from './spare-permits.ts'
 
-/** A settlement transaction that the journal has as open. */
+/** A settlement transaction that is open in the journal. */
 export type OpenSettlement = TransactionName & {
   readonly txHash: string
   readonly tradeIds: readonly TradeId[]
@@ -67,8 +68,8 @@ export type Submission = {
   /** Trades that the simulation refused; they are not sent. */
   readonly refused: readonly RefusedTrade[]
   /**
-   * `sent` is the transaction with the trades that the simulation accepted. If it would revert as a whole, it
-   * is not sent, and `revert` is set.
+   * `sent`: the transaction with the trades that the simulation accepted. If that transaction would revert as a whole,
+   * it is not sent, and `revert` is set instead.
    */
   readonly sent?: OpenSettlement
   readonly revert?: { readonly name: string; readonly words: string }
@@ -84,7 +85,10 @@ export type SettlementLane = {
   poll(): Promise<{
     readonly updates: readonly SettlementUpdate[]
     readonly headNumber: number
-    /** Error of the first open transaction, by nonce, that has an error; empty if no open transaction has one. */
+    /**
+     * Error of the open transaction with the lowest nonce among those with an error. Empty if no open transaction has
+     * an error.
+     */
     readonly trouble: string
     /** Seconds for which an order can still settle after its expiration; infinite until the contract has been read. */
     readonly graceSec: number
@@ -119,8 +123,8 @@ function makeSettledSearch(
   const search = makeLogSearch()
 
   /**
-   * Returns the given trades that the newest block shows as settled: with enough confirmations and a known
-   * transaction (`settled`), or without (`unconfirmed`).
+   * Finds the given trades that the newest block shows as settled. `settled`: trades with enough confirmations and a
+   * known transaction. `unconfirmed`: the remaining settled trades.
    */
   async function settledAmong(
     trades: readonly TradeToSettle[],
@@ -268,8 +272,8 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     },
     submit,
     async poll() {
-      // Read the grace before polling the sender, because the sender returns each update only once. If the read fails,
-      // the next poll reads the grace again.
+      // Read the grace before polling the sender: nothing may fail after that poll, because the sender returns each
+      // update only once. If the read fails, the next poll reads the grace again.
       graceSec ??= await contract.delays().then(
         (delays) => delays.graceSec,
         () => undefined,

@@ -35,9 +35,9 @@ export type RefusedTrade = {
   /** The block at which the contract refused the trade; undefined if the contract was not called. */
   readonly block?: number
   /**
-   * Balances at that block: each side's balance of the token that it pays with, and the allowance of each
-   * side that pays dollars. A side's balance is absent if the side lacks an allowance or approval, because no
-   * older trade can bring these. A side's allowance is absent if its order has an unused permit.
+   * Balances at `block`: each side's balance of the token that it pays with, and the allowance of each side that pays
+   * dollars. If a side lacks an allowance or approval, its balance is absent, because no older trade can bring an
+   * allowance or approval. If a side's order has an unused permit, its allowance is absent.
    */
   readonly has?: {
     readonly buyer?: bigint
@@ -51,14 +51,14 @@ export type RefusedTrade = {
 
 type Trial = {
   readonly refused: readonly RefusedTrade[]
-  /** The call with the trades that would all settle; undefined if no trade is left. */
+  /** The call to send, with its trades, which would all settle. Undefined if no trade is left. */
   readonly ready?: {
     readonly trades: readonly TradeToSettle[]
     readonly permits: readonly SettlementPermit[]
     readonly call: Call
     readonly gas: number
   }
-  /** The revert, if a call with the trades that were not refused would revert as a whole. */
+  /** Set if a call with the trades that were not refused would revert as a whole. */
   readonly revert?: Revert
 }
 
@@ -197,8 +197,9 @@ export function makeSimulation(options: SimulationOptions): Simulate {
     let rest = trades
     const fees = await asked(options.fees())
     let where: Where = { client: options.client, blockNumber: undefined }
-    // This ends, because each simulation at the newest block leaves out at least one trade. The number of simulations has
-    // no other limit: each refusal may cause the next one, and the good trades would have to wait for another batch.
+    // The loop ends, because each simulation at the newest block leaves out at least one trade. The loop has no other
+    // limit: leaving out a trade may cause further refusals, and stopping early would make the good trades wait for
+    // another batch.
     while (rest.length > 0) {
       const built = encoded(contract, rest, usedPermits, earlier)
       if ('unencodable' in built) {

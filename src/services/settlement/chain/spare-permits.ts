@@ -20,8 +20,8 @@ const OF_OWNER_MAX = 32
 /** Above every nonce. */
 const NO_NONCE = 2n ** 256n
 /**
- * Maximum number of permits in one transaction, of its own orders and of earlier orders together, because nodes limit
- * the size of a transaction.
+ * Maximum number of permits in one transaction, because nodes limit the size of a transaction. Counts both the permits
+ * of the batch's own orders and the earlier permits.
  */
 const OF_BATCH_MAX = 96
 
@@ -39,7 +39,7 @@ export type SparePermits = (
   usedPermits: ReadonlySet<OrderHash>,
 ) => Promise<{
   readonly earlier: EarlierPermits
-  /** The trades, except those of owners with too many permits for one transaction. */
+  /** The trades, except those of owners whose permits do not fit into the transaction. */
   readonly fitting: readonly TradeToSettle[]
 }>
 

@@ -33,7 +33,10 @@ const TRADER_BYTES = 96
  * time, the transaction is charged by the results that are known.
  */
 const DECIDED_WITHIN_MS = 10_000
-/** A transaction signed more than this time before the day began also ended before the day, so it is not read. */
+/**
+ * A transaction signed more than this time before the start of the day is not read, because it also ended before that
+ * day.
+ */
 const SIGNED_BEFORE_MS = 3_600_000
 
 type ChainSums = {

@@ -215,7 +215,7 @@ test('new blocks show which accounts have changed', async (t) => {
     async () => {
       const [same, first] = await counted(step)
       assert.deepEqual([same.touched, first], [[], { eth_getBlockByNumber: 1 }])
-      // Advances the time, because that really mines the block: a block that hardhat has only reserved has no parent
+      // Advances the time so that hardhat really mines the block. A block that hardhat has only reserved has no parent
       // hash.
       await world.warp(1)
       const [empty, second] = await counted(step)
@@ -391,7 +391,8 @@ test('new blocks show which accounts have changed', async (t) => {
           assert.deepEqual(touchedBy(given), [of(bob)], `${blooms} among ${others.length}`)
           const trade = await world.trade()
           assert.deepEqual((await funds.step(watched(...others))).settled, [trade])
-          // The node refuses the logs as too many, and no filter excludes an owner, so every owner counts as changed.
+          // The node refuses to return so many logs, and no filter excludes any owner. So every owner counts as
+          // changed.
           await world.pay(stranger, ann)
           proxy.faults = { blooms, resultsMax: 0 }
           const everybody = await funds.step(watched(...others))

@@ -1,6 +1,6 @@
 /**
- * The lane that sends the operator's transactions for quick markets, on a real chain, with a journal that the test can
- * make unavailable.
+ * Tests the lane that sends the operator's transactions for quick markets, on a real chain, with a journal that the
+ * test can make unavailable.
  */
 
 import assert from 'node:assert/strict'

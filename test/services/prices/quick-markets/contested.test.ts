@@ -9,7 +9,7 @@ import { type World, world } from './quick-world.ts'
 
 type Usd = Partial<Record<PriceSource, number>>
 
-/** Plays a market whose sources report `start` until the last minute, and `end` from then on. */
+/** Simulates a market whose sources report `start` until the last minute, and `end` from then on. */
 async function played(start: Usd, end: Usd): Promise<World> {
   const it = world()
   await it.speaker('pyth')
@@ -81,7 +81,7 @@ test('a contested quick market stays contested after the exchange is killed, wha
     await it.until(905, { pyth: 99.6, binance: 100.2, coinbase: 100.2 })
     it.oracle.set(it.market()!.marketId, YES)
     it.restart()
-    // With these histories the source could decide, because now the price of every source fell.
+    // With these histories the market's own source could decide, because now the price of every source fell.
     for (const source of ['pyth', 'binance', 'coinbase']) it.past.set(`${source} 900`, 99.5)
     await it.until(910, { pyth: 99.5, binance: 99.5, coinbase: 99.5 })
     await it.pass(60)

@@ -20,7 +20,8 @@ test('if sources disagree on whether the price rose, the average of the last min
   // The third source was unavailable, and its history has no price.
   await until(904, { pyth: 100.25, binance: 100.25 })
   const { source, start, end, outcome, sources, average } = market()!.resolution!
-  // The average of the last minute is of 99.5 at 840, 850 and 860 s and 100.25 at 870, 880 and 890 s.
+  // The average of the last minute is taken over the prices 99.5 at 840, 850 and 860 s, and 100.25 at 870, 880 and 890
+  // s.
   assert.deepEqual(
     [source, start.price, end.price, average?.price, outcome],
     ['pyth', 100e8, 100.25e8, 99.875e8, NO],
@@ -107,8 +108,8 @@ test('if a market’s source has no prices in the last minute, a fallback source
 })
 
 /**
- * Returns each source's report for every second, in steps of 1/128 dollar around the strike, which integers represent
- * exactly.
+ * Returns the price that each source reports in each second. Prices are multiples of 1/128 dollar around the strike, so
+ * that integers represent them exactly.
  */
 function drawPaths(random: Random): Map<PriceSource, Map<number, number>> {
   const paths = new Map<PriceSource, Map<number, number>>()
@@ -125,7 +126,7 @@ function drawPaths(random: Random): Map<PriceSource, Map<number, number>> {
   return paths
 }
 
-/** The rule, as docs/prices.md has it. */
+/** Computes the verdict by the rule in docs/prices.md. */
 function writtenRule(paths: Map<PriceSource, Map<number, number>>) {
   const at = (source: PriceSource, sec: number) => paths.get(source)!.get(sec)!
   const move = (source: PriceSource) => at(source, 900) / at(source, 0) - 1
@@ -142,7 +143,7 @@ function writtenRule(paths: Map<PriceSource, Map<number, number>>) {
   return { isContested, isByMean, end, outcome: end >= strike * 1e8 ? YES : NO }
 }
 
-/** Plays a market to its end. With `trouble`, sources fall silent and the exchange loses its memory at times. */
+/** Simulates a market to its end. With `trouble`, sources fall silent and the exchange loses its memory at times. */
 async function play(
   paths: Map<PriceSource, Map<number, number>>,
   trouble: Random | undefined,

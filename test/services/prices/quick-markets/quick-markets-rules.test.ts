@@ -240,7 +240,8 @@ test('an end price read from a source’s history is compared with other sources
   await until(10, { pyth: 100 })
   await pass(1_000)
   restart()
-  // After an outage at the market's end, prices come from histories only, and that of the strike's source is absurd.
+  // After an outage at the market's end, prices come from histories only. The history of the strike's source has an
+  // absurd price.
   past.set('pyth 900', 1_000)
   past.set('binance 0', 100)
   past.set('binance 900', 99)

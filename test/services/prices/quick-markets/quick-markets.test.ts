@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { WHOLE } from '../../../support/sample.ts'
 
 /**
- * On these days the exchange returns after an outage of half an hour and finds a single provider, whose prices are
- * wrong: on the first day within an hour, on the second late in the evening.
+ * Seeds of days on which the exchange returns after an outage of half an hour and finds a single provider, whose prices
+ * are wrong. On the first day this happens within an hour, on the second day late in the evening.
  */
 const KNOWN = [{ seed: '323641', hours: 2 }, ...(WHOLE ? [{ seed: '321828583', hours: 24 }] : [])]
 /** The beginning of a random day; `npm run soak -- quick-days` runs any number of whole days. */

@@ -1,4 +1,6 @@
-/** Properties that every verdict has, whatever the sources report: the marks are random, the rule is the real one. */
+/**
+ * Tests properties of every verdict, whatever the sources report. The marks are random, and the rule is the real one.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -16,7 +16,10 @@ function permitOf(name: string, nonce: number): PermitSignature {
   return terms as unknown as PermitSignature
 }
 
-/** Makes a buy from a name such as `Ann1`, a trader and a number; `nonce` is that of its permit. */
+/**
+ * Makes a buy from a name such as `Ann1`, which consists of a trader and a number. `nonce` is the nonce of the buy's
+ * permit.
+ */
 function buy(name: string, nonce?: number): VerifiedOrder {
   const permit = nonce === undefined ? {} : { permit: permitOf(name, nonce) }
   const [orderHash, trader] = [name, name.slice(0, 3)]
@@ -33,8 +36,8 @@ function trade(bought: VerifiedOrder): TradeToSettle {
 }
 
 /**
- * Returns the batch as text, such as `Ann1+ Bob1 Ann1`: the buys of its fills in order, with `+` after those that have
- * a permit before them.
+ * Returns the batch as text, such as `Ann1+ Bob1 Ann1`: the buys of its fills in order. A `+` marks a fill before which
+ * the batch uses the permit of the buy.
  */
 function written(buys: readonly VerifiedOrder[], used: readonly string[] = []): string {
   const { orders, fills, permits } = batchOf(buys.map(trade), new Set(used as OrderHash[]))
@@ -216,7 +219,10 @@ test('if an order cannot be encoded, only its own trade is refused, with its tra
   assert.deepEqual(ready?.trades, [good])
 })
 
-/** Verdicts of two calls: settlement believes a refusal if the newest block repeats it. */
+/**
+ * Verdicts of two calls that refuse the trade. Settlement accepts a refusal only if a call at the newest block repeats
+ * it.
+ */
 const REFUSED_BOTH = [SETTLEMENT_REASONS.indexOf('CollateralRefused')]
 const REFUSED_TWICE = [REFUSED_BOTH, REFUSED_BOTH]
 

@@ -167,8 +167,9 @@ describe('settlement settles mints and merges on the chain, or fails them with t
     try {
       await world.openMarket(market, 'complementary')
       await world.step()
-      // Each account but the first is in two mints: the permit of the first mint is the allowance of the second.
-      // The first mint is refused because account 5 has no dollars, so its permit is not sent, and so on.
+      // Each of these accounts but the last is in two mints. The permit that an account brings to one mint is its
+      // allowance in the next mint. Account 5 has no dollars, so the first mint is refused and its permit is not sent.
+      // So the next mint is refused, too, and so on.
       const chained = Array.from({ length: 16 }, (_, index) => 40 + index)
       for (const [index, by] of chained.entries()) {
         const [permit] = await permitsOf(chain, by, [10n * UNIT])

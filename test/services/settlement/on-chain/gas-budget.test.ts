@@ -1,4 +1,4 @@
-/** The operator's daily cost for one trader's fills, from the match to the receipt and across a restart. */
+/** Tests the operator's daily gas cost for one trader's fills, from the match to the receipt and across a restart. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
@@ -256,7 +256,10 @@ describe('settlement gas that the operator pays for one trader is limited per da
     })
   }
 
-  /** Lets Eve and others trade in one transaction; returns the gas that it adds to the sums of some traders. */
+  /**
+   * Lets Eve and others trade in one transaction. Returns the gas that this transaction adds to the sums of Ann, Carol
+   * and Eve.
+   */
   const gasOfBatch = async (
     world: SettlementWorld,
     relay: ReturnType<typeof makeSpendingRelay>,

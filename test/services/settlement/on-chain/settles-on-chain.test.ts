@@ -571,7 +571,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
       await world.until('it is confirmed', world.allDecided)
       await chain.mine(3)
       await world.step()
-      // Account 4 has nothing yet, and this node would not know of a deposit.
+      // Account 4 has nothing yet, and this lagging node would not show a deposit.
       world.proxy.faults = { staleHead: (await chain.height()) - 2 }
       await world.trade({ buyer: 4 })
       for (let steps = 0; steps < 4; steps++) await world.step()
