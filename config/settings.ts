@@ -135,20 +135,22 @@ function checkTogether(settings: Settings): void {
   for (const proxy of front.trustedProxies) {
     const [address = '', bits = '0'] = proxy.split('/')
     if (isIP(address) === 0 || Number(bits) > (isIP(address) === 4 ? 32 : 128)) {
-      throw new SettingsError(`SIBYL_TRUSTED_PROXIES: ${proxy} must be an IP address or a range`)
+      throw new SettingsError(
+        `SIBYL_TRUSTED_PROXIES: ${proxy} must be an IP address or a range of addresses, such as 10.0.0.0/8`,
+      )
     }
   }
   const proxied = front.trustedProxies.length > 0
   if (!auth.bearer && !auth.allowOpenWrites && (proxied || !isLoopback(front.host))) {
     const way = proxied ? 'the exchange through its proxy' : front.host
     throw new SettingsError(
-      `SIBYL_AUTH_BEARER: must be true, because others can reach ${way}; ` +
+      `SIBYL_AUTH_BEARER: must be true, because other machines can reach ${way}; ` +
         'to accept writes without tokens, set SIBYL_ALLOW_OPEN_WRITES=true',
     )
   }
   if (auth.nonces === 'database' && !settings.database.url.startsWith('mysql:')) {
     throw new SettingsError(
-      'SIBYL_NONCES: the value database requires MySQL, which several exchanges can share: set SIBYL_DATABASE_URL=mysql://…',
+      'SIBYL_NONCES: the value "database" requires MySQL, which several exchanges can share: set SIBYL_DATABASE_URL=mysql://…',
     )
   }
   const { transparency } = settings
@@ -176,7 +178,7 @@ function checkTogether(settings: Settings): void {
   if (markets.threads > markets.partitions) {
     throw new SettingsError(
       `SIBYL_MARKET_THREADS: ${markets.threads} threads cannot share the ${markets.partitions} ` +
-        'partitions of SIBYL_LOG_PARTITIONS',
+        'partitions of SIBYL_LOG_PARTITIONS: each thread needs at least one partition',
     )
   }
   for (const [market, partition] of Object.entries(markets.pins)) {
@@ -213,11 +215,13 @@ function checkNode(settings: Settings): void {
   if (roles.includes('all')) {
     if (roles.length > 1) {
       throw new SettingsError(
-        'SIBYL_ROLES: must be either all, which includes every role, or a list of single roles',
+        'SIBYL_ROLES: must be either "all", which includes every role, or a list of single roles',
       )
     }
     if (natsUrl !== '') {
-      throw new SettingsError('SIBYL_NATS_URL: has no effect while SIBYL_ROLES is all')
+      throw new SettingsError(
+        'SIBYL_NATS_URL: has no effect while SIBYL_ROLES is "all": remove it, or set SIBYL_ROLES to single roles',
+      )
     }
     return
   }
@@ -242,7 +246,7 @@ function checkNode(settings: Settings): void {
   const hasChain = chainRpc.length > 0 || chains.some(({ rpcUrls }) => rpcUrls.length > 0)
   if (devnet.enabled && !hasChain) {
     throw new SettingsError(
-      `SIBYL_CHAIN_RPC: must be set if ${named}, because each node would start a local chain of its own; ` +
+      `SIBYL_CHAIN_RPC: must be set if ${named}, because otherwise each node would start its own local chain; ` +
         'or set SIBYL_DEVNET=false',
     )
   }

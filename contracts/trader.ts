@@ -23,17 +23,17 @@ import { settlementAbi } from './artifacts/Settlement.abi.ts'
 
 const HELP = `What a trader does on chain without the exchange.
 
-  npm run trader -- cancel --orders <file>      withdraws orders: a JSON file of what was signed
-  npm run trader -- cancel-all [--nonce <n>]    withdraws all orders with a lower nonce; all that the
-                                                SDK has made until now if not said
-  npm run trader -- redeem --market <id>        turns the tokens of a resolved market into what they pay
-  npm run trader -- merge --market <id> --amount <shares>   turns as many YES and NO back into collateral
-  npm run trader -- send --transaction <file>   sends what another has signed with --sign
+  npm run trader -- cancel --orders <file>      withdraws the signed orders in a JSON file
+  npm run trader -- cancel-all [--nonce <n>]    withdraws all orders with a nonce below <n>; without
+                                                --nonce, all orders that the SDK has made until now
+  npm run trader -- redeem --market <id>        redeems the tokens of a resolved market for their payout
+  npm run trader -- merge --market <id> --amount <shares>   turns as many YES and NO tokens back into collateral
+  npm run trader -- send --transaction <file>   sends a transaction that was signed with --sign
 
   --rpc <url>              a node of the chain
   --settlement <address>   the settlement contract
-  --key-file <file>        holds the trader's private key; of who pays the gas, for send
-  --sign                   cancel and cancel-all: signs and prints the transaction, and sends nothing.
+  --key-file <file>        file with the private key of the trader; for send, of the account that pays the gas
+  --sign                   for cancel and cancel-all: signs and prints the transaction, but does not send it.
                            Any account with ether may send it within a day.
 `
 
@@ -80,7 +80,7 @@ function readArguments() {
     return parseArgs({ allowPositionals: true, options })
   } catch (error) {
     const [line = ''] = (error instanceof Error ? error.message : String(error)).split('. ')
-    process.stderr.write(`trader: ${line}; --help has all options\n`)
+    process.stderr.write(`trader: ${line}; --help lists all options\n`)
     process.exit(2)
   }
 }
@@ -88,7 +88,8 @@ function readArguments() {
 try {
   const [command, ...rest] = positionals
   if (values.help === true || command === undefined) process.stdout.write(HELP)
-  else if (rest.length > 0) throw new Error(`what is '${rest[0]}'? --help has all commands`)
+  else if (rest.length > 0)
+    throw new Error(`unexpected argument '${rest[0]}'; --help lists all commands`)
   else await run(command)
 } catch (error) {
   const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
@@ -182,13 +183,13 @@ async function run(command: string): Promise<void> {
     case 'send':
       return send(JSON.parse(readFileSync(given('transaction'), 'utf8')) as Transaction)
     default:
-      throw new Error(`there is no '${command}'; --help has all commands`)
+      throw new Error(`there is no command '${command}'; --help lists all commands`)
   }
 }
 
 function given(name: Exclude<keyof typeof values, 'sign' | 'help'>): string {
   const value = values[name]
-  if (value === undefined) throw new Error(`--${name} is missing; --help has all options`)
+  if (value === undefined) throw new Error(`--${name} is missing; --help lists all options`)
   return value
 }
 

@@ -12,7 +12,7 @@ if (market === undefined) throw new Error('no market is open')
 const { id } = market
 
 const stream = maker.stream()
-stream.on('closed', ({ reason }) => console.log('the connection is gone', reason))
+stream.on('closed', ({ reason }) => console.log('the connection was closed', reason))
 // If an order is placed after this call, the exchange cancels the order when its connection ends. The SDK repeats this
 // request after each reconnection.
 await stream.cancelOnDisconnect(true)

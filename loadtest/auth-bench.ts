@@ -102,7 +102,8 @@ async function tokenCosts(tokenKey: TokenKey, publicKey: string) {
   )
   before = process.cpuUsage()
   for (const [payload, signature] of parts) {
-    if (!verify(null, payload!, key, signature!)) throw new Error('a signature does not fit')
+    if (!verify(null, payload!, key, signature!))
+      throw new Error('the signature of a token is not valid')
   }
   const bare = cpuUsOf(TOKENS, before)
   const ledger = makeNonceLedger(makeSharedTable(TOKENS * 4, 'secret'))
@@ -117,7 +118,7 @@ try {
   const read = async <T>(path: string): Promise<T> =>
     (await fetch(free.exchange.url + path)).json() as Promise<T>
   const [chain] = (await read<Config>('/api/v1/config')).chains
-  if (chain === undefined) throw new Error('the exchange has no chain')
+  if (chain === undefined) throw new Error('the exchange has no chain configured')
   const verifyingContract = toAddress(chain.contracts.settlement)
   const domain = { chainId: chain.chainId, verifyingContract }
   const markets = (await read<Markets>('/api/v1/markets')).markets.map(({ id }) => id)

@@ -94,7 +94,7 @@ function pulse(): void {
 
 try {
   const [chain] = (await read<Config>('/api/v1/config')).chains
-  if (chain === undefined) throw new Error('the exchange has no chain')
+  if (chain === undefined) throw new Error('the exchange has no chain configured')
   const verifyingContract = chain.contracts.settlement.toLowerCase() as Address
   const markets = (await read<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
   const key = await registerApiKey({ url: exchange.url }, WALLET)

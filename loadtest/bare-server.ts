@@ -19,6 +19,6 @@ process.on('message', (bytes: string) => {
 })
 process.on('disconnect', () => app.close())
 app.listen('127.0.0.1', 0, (socket) => {
-  if (socket === false) throw new Error('no port to listen on')
+  if (socket === false) throw new Error('the bare server cannot listen on any port of 127.0.0.1')
   process.send?.(us_socket_local_port(socket))
 })

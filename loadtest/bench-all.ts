@@ -22,7 +22,8 @@ function namesOf(): string[] {
   if (at < 0) return all
   const wanted = (process.argv[at + 1] ?? '').split(',')
   const unknown = wanted.filter((name) => !all.includes(name))
-  if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')}`)
+  if (unknown.length > 0)
+    throw new Error(`--only: there is no benchmark named ${unknown.join(', ')}`)
   return wanted
 }
 
@@ -63,7 +64,7 @@ function run(command: string): Promise<BenchRun> {
       const notes = lines.filter((line) => resultIn(line) === undefined)
       const said = complaints.trim().split('\n')
       const why = said.find((line) => /^\w*(Error|error)\b/.test(line)) ?? said.at(-1) ?? ''
-      const failure = results.length > 0 ? '' : `ended with ${code}: ${why}`
+      const failure = results.length > 0 ? '' : `the benchmark ended with exit code ${code}: ${why}`
       resolve({ command, results, notes, failure })
     })
   })

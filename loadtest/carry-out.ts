@@ -58,7 +58,7 @@ export function carryOut(carrying: Carrying): Promise<string> {
             ticking = false
           }, reject)
         }
-        const why = signal?.aborted === true ? 'it was stopped by hand' : trouble()
+        const why = signal?.aborted === true ? 'the user stopped the run' : trouble()
         if (why !== '' || next.done === true) resolve(why)
         else setTimeout(pace, PACE_MS)
       } catch (error) {

@@ -50,7 +50,7 @@ async function throughChannel(total: number, width: number): Promise<number> {
       const order = orders[sent++ % orders.length] as Order
       const answer = await channel.ask('PlaceOrder', order)
       if (!('orderHash' in answer) || answer.orderHash !== order.orderHash) {
-        throw new Error('the channel mixed answers up')
+        throw new Error('the channel returned the answer to another request')
       }
     }
   }

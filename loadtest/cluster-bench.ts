@@ -100,7 +100,7 @@ async function withCluster(
 async function tradingAt(url: string) {
   const read = async <T>(path: string): Promise<T> => (await fetch(url + path)).json() as Promise<T>
   const [chain] = (await read<Config>('/api/v1/config')).chains
-  if (chain === undefined) throw new Error('there is no chain')
+  if (chain === undefined) throw new Error('the exchange has no chain configured')
   const verifyingContract = toAddress(chain.contracts.settlement)
   const markets = (await read<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
   const traders = Array.from({ length: 100 }, () => makeTrader())

@@ -136,7 +136,7 @@ if (process.argv[1] === import.meta.filename) {
   try {
     if (sides.length !== 2) {
       throw new UsageError(
-        'two reports are compared: npm run load -- compare before.json after.json',
+        'give two reports to compare: npm run load -- compare before.json after.json',
       )
     }
     const [before, after] = sides.map((side) => side.split(',').map(readReport))

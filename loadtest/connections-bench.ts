@@ -75,14 +75,15 @@ async function figuresOf(server: ChildProcess) {
   const answer = received<FromServer>(server)
   server.send('figures' satisfies ToServer)
   const figures = await answer
-  if (!('cpuMs' in figures)) throw new Error('a server answers with figures')
+  if (!('cpuMs' in figures)) throw new Error('the server did not answer with its figures')
   return figures
 }
 
 async function startServer(kind: 'hub' | 'bare') {
   const server = startProcess('./stream-server.ts', [kind])
   const first = await received<FromServer>(server)
-  if (!('port' in first)) throw new Error('a server sends its port first')
+  if (!('port' in first))
+    throw new Error('the first message of the server does not contain its port')
   return { server, port: first.port }
 }
 
@@ -169,7 +170,8 @@ async function storm(
   const times: number[] = []
   const failures = new Map<string, number>()
   for (const answer of answers) {
-    if (!('backAfterMs' in answer)) throw new Error('the readers answer with times')
+    if (!('backAfterMs' in answer))
+      throw new Error('the readers did not answer with their reconnection times')
     for (const ms of answer.backAfterMs) times.push(ms)
     for (const [why, count] of Object.entries(answer.failures)) {
       failures.set(why, (failures.get(why) ?? 0) + count)
@@ -225,7 +227,7 @@ async function ourStorm() {
     const [chain] = (await read<Config>('/api/v1/config')).chains
     const [followed, traded] = (await read<Markets>('/api/v1/markets')).markets
     if (chain === undefined || followed === undefined || traded === undefined) {
-      throw new Error('there are no markets')
+      throw new Error('the exchange has no chain, or fewer than two markets')
     }
     const signed = signOrders({
       count: 12 * ORDERS_BEFORE,

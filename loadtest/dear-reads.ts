@@ -89,7 +89,7 @@ async function measure(what: string, beside: Request | undefined, perSecond: num
 }
 
 const [chain] = (await read<Config>('/api/v1/config')).chains
-if (chain === undefined) throw new Error('the exchange has no chain')
+if (chain === undefined) throw new Error('the exchange has no chain configured')
 const domain = { chainId: chain.chainId, verifyingContract: toAddress(chain.contracts.settlement) }
 const traders = Array.from({ length: 20 }, () => makeTrader())
 const seeded = new Set(Array.from({ length: SEEDED_MARKETS }, (_, number) => marketId(number)))

@@ -74,7 +74,7 @@ try {
     }),
   )
   const [chain] = settings.chains
-  if (chain === undefined) throw new Error('the settings have no chain')
+  if (chain === undefined) throw new Error('the settings configure no chain')
   const verifyingContract = toAddress(chain.contracts.settlement)
   while (!(await fetch(`${url}/readyz`)).ok);
   const { markets } = (await (await fetch(`${url}/api/v1/markets`)).json()) as {

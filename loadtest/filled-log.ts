@@ -40,7 +40,7 @@ export function openFilledLog(dataDir: string, partitions: number): FilledLog {
     monotonicMs,
   })
   const never = (): never => {
-    throw new Error('a market needs none of this')
+    throw new Error('the market called a function that this benchmark does not provide')
   }
   return {
     thread,

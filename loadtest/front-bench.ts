@@ -17,7 +17,8 @@ type Side = { readonly child: ChildProcess; readonly url: string; readonly cpuUs
 
 function received(child: ChildProcess): Promise<ServerMessage> {
   return new Promise((resolve, reject) => {
-    const ended = (code: number | null): void => reject(new Error(`the server ended with ${code}`))
+    const ended = (code: number | null): void =>
+      reject(new Error(`the server ended with exit code ${code}`))
     child.once('exit', ended)
     child.once('message', (message) => {
       child.off('exit', ended)
@@ -29,7 +30,8 @@ function received(child: ChildProcess): Promise<ServerMessage> {
 async function start(kind: 'table' | 'bare'): Promise<Side> {
   const child = fork(new URL('./front-server.ts', import.meta.url), [kind])
   const message = await received(child)
-  if (!('port' in message)) throw new Error('a server tells its port first')
+  if (!('port' in message))
+    throw new Error('the first message of the server does not contain its port')
   return { child, url: `http://127.0.0.1:${message.port}${PATH}`, cpuUs: [] }
 }
 
@@ -37,7 +39,7 @@ async function cpuMs(side: Side): Promise<number> {
   const answer = received(side.child)
   side.child.send('cpu')
   const message = await answer
-  if (!('cpuMs' in message)) throw new Error('a server answers with its CPU time')
+  if (!('cpuMs' in message)) throw new Error('the server did not answer with its CPU time')
   return message.cpuMs
 }
 

@@ -73,7 +73,8 @@ function startBare(): Promise<number> {
         res.end(JSON.stringify({ ...BOOK, marketId }))
       })
       .listen('127.0.0.1', 0, (socket: us_listen_socket | false) => {
-        if (socket === false) throw new Error('the bare server cannot listen')
+        if (socket === false)
+          throw new Error('the bare server cannot listen on any port of 127.0.0.1')
         resolve(us_socket_local_port(socket as never))
       })
   })

@@ -228,7 +228,9 @@ async function startAttackers(
   child.send(work)
   const ended = Promise.race([
     once(child, 'message').then(([result]) => result as HostileResult),
-    once(child, 'exit').then(() => Promise.reject(new Error('the attackers ended early'))),
+    once(child, 'exit').then(() =>
+      Promise.reject(new Error('the process of the attackers ended before it sent its result')),
+    ),
   ])
   return { ended }
 }

@@ -89,7 +89,7 @@ export async function readDomain(
     chains: { chainId: number; contracts: { settlement: string } }[]
   }>(`${url}/api/v1/config`)
   const [chain] = config.chains
-  if (chain === undefined) throw new Error('the exchange has no chain')
+  if (chain === undefined) throw new Error('the exchange has no chain configured')
   return { chainId: chain.chainId, verifyingContract: toAddress(chain.contracts.settlement) }
 }
 
@@ -212,7 +212,7 @@ function post(url: string, address: string, body: string): Promise<void> {
       const status = chunk.toString('latin1', 9, 12)
       socket.destroy()
       if (status === '200' || status === '207') resolve()
-      else reject(new Error(`placing was answered ${chunk.toString('latin1')}`))
+      else reject(new Error(`POST /api/v1/orders/batch returned ${chunk.toString('latin1')}`))
     })
     socket.write(
       `POST /api/v1/orders/batch HTTP/1.1\r\nHost: ${hostname}:${port}\r\n` +

@@ -70,7 +70,7 @@ function run(command: string, args: readonly string[]): Promise<string> {
     child.once('error', reject)
     child.once('close', (code) => {
       if (code === 0) resolve(output)
-      else reject(new Error(`${command} ended with ${code}: ${complaints}`))
+      else reject(new Error(`${command} ended with exit code ${code}: ${complaints}`))
     })
   })
 }

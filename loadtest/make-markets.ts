@@ -44,7 +44,7 @@ await runCommand({
     const chain = config.chains.find(({ rpcUrl }) => rpcUrl !== undefined)
     if (chain?.rpcUrl === undefined || chain.contracts.marketFactory === undefined) {
       throw new CommandError(
-        'the exchange has no local chain: start it with SIBYL_DEMO_MARKETS_MORE instead',
+        'the exchange has no local chain on which markets can be created: instead, start the exchange with SIBYL_DEMO_MARKETS_MORE',
       )
     }
     const missing = count - (await listed())
@@ -53,7 +53,7 @@ await runCommand({
     for (let now = await listed(); now < count; now = await listed()) {
       if (Date.now() > giveUpMs) {
         throw new CommandError(
-          `the exchange lists ${now} markets so far; the others are on the chain`,
+          `the exchange listed only ${now} markets in time; the others are on the chain, but not listed yet`,
         )
       }
       await sleep(POLL_MS)

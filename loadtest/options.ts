@@ -25,13 +25,17 @@ export class TargetError extends Error {}
 export class UsageError extends Error {}
 
 const NUMBERS = {
-  rate: { least: 0.1, most: 1_000_000, what: 'things done per second' },
-  seconds: { least: 1, most: 604_800, what: 'how long' },
-  markets: { least: 1, most: 100_000, what: 'markets to use, of those that there are' },
-  traders: { least: 1, most: 1_000_000, what: 'traders' },
-  sockets: { least: 0, most: 1_000_000, what: 'WebSockets that follow books and trades' },
-  connections: { least: 1, most: 60_000, what: 'HTTP connections' },
-  seed: { least: 0, most: 2 ** 31 - 1, what: 'the same plan again' },
+  rate: { least: 0.1, most: 1_000_000, what: 'operations per second' },
+  seconds: { least: 1, most: 604_800, what: 'duration in seconds' },
+  markets: { least: 1, most: 100_000, what: 'number of markets of the exchange to use' },
+  traders: { least: 1, most: 1_000_000, what: 'number of traders' },
+  sockets: { least: 0, most: 1_000_000, what: 'number of WebSockets that follow books and trades' },
+  connections: { least: 1, most: 60_000, what: 'number of HTTP connections' },
+  seed: {
+    least: 0,
+    most: 2 ** 31 - 1,
+    what: 'seed of the plan; the same seed gives the same plan',
+  },
 } as const
 
 type NumberName = keyof typeof NUMBERS
@@ -48,7 +52,7 @@ export function usage(): string {
     'profiles:',
     ...names,
     '',
-    'and, in place of what the profile says:',
+    'options that override the profile:',
     ...numbers,
   ].join('\n')
 }
@@ -59,7 +63,7 @@ export function readOptions(args: readonly string[], nowMs: number): LoadOptions
   const profile = Object.hasOwn(PROFILES, profileName) ? PROFILES[profileName] : undefined
   if (profile === undefined) {
     const known = Object.keys(PROFILES).join(', ')
-    throw new UsageError(`there is no profile "${profileName}"; there are ${known}`)
+    throw new UsageError(`there is no profile "${profileName}"; the profiles are ${known}`)
   }
   const url = urlOf(String(values.url ?? 'http://127.0.0.1:8080'))
   const number = (name: NumberName, otherwise: number): number => {
@@ -99,7 +103,7 @@ function valuesOf(args: readonly string[]): Record<string, string | undefined> {
     >
   } catch (error) {
     const line = error instanceof Error ? error.message.split('. ')[0] : String(error)
-    throw new UsageError(`${line}; --help shows what there is`)
+    throw new UsageError(`${line}; --help lists all options`)
   }
 }
 

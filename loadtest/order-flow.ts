@@ -34,7 +34,7 @@ type Markets = { markets: { id: MarketId }[] }
 export async function openOrderFlow(url: string, { permits = false } = {}): Promise<OrderFlow> {
   const read = async <T>(path: string): Promise<T> => (await fetch(url + path)).json() as Promise<T>
   const [chain] = (await read<Config>('/api/v1/config')).chains
-  if (chain === undefined) throw new Error('the exchange has no chain')
+  if (chain === undefined) throw new Error('the exchange has no chain configured')
   const domain = {
     chainId: chain.chainId,
     verifyingContract: toAddress(chain.contracts.settlement),

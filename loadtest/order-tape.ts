@@ -68,7 +68,9 @@ export async function recordOrders(
           })
           worker.once('error', reject)
           worker.once('exit', (code) =>
-            code === 0 ? resolve() : reject(new Error(`signing ended with ${code}`)),
+            code === 0
+              ? resolve()
+              : reject(new Error(`the thread that signs orders ended with exit code ${code}`)),
           )
         }),
     ),
@@ -103,9 +105,10 @@ function openReader(file: string) {
   }
   return {
     next(): TapedOrder {
-      if (!need(HEAD_BYTES)) throw new Error('the tape has no more orders')
+      if (!need(HEAD_BYTES)) throw new Error('the file of signed orders has no more orders')
       const length = chunk.readUInt16LE(at)
-      if (!need(HEAD_BYTES + length)) throw new Error('the tape is torn')
+      if (!need(HEAD_BYTES + length))
+        throw new Error('the file of signed orders ends in the middle of an order')
       const hash = chunk.subarray(at + 2, at + HEAD_BYTES)
       const body = chunk.subarray(at + HEAD_BYTES, at + HEAD_BYTES + length)
       at += HEAD_BYTES + length

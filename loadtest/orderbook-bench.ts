@@ -58,7 +58,8 @@ async function fillBook(): Promise<MarketId> {
   const { markets } = await read<{ markets: { id: MarketId }[] }>('/api/v1/markets')
   const [chain] = chains
   const [market] = markets
-  if (chain === undefined || market === undefined) throw new Error('there is nothing to trade on')
+  if (chain === undefined || market === undefined)
+    throw new Error('the exchange has no chain or no market')
   const domain = {
     chainId: chain.chainId,
     verifyingContract: toAddress(chain.contracts.settlement),

@@ -34,7 +34,7 @@ async function read<T>(path: string): Promise<T> {
 
 try {
   const [chain] = (await read<Config>('/api/v1/config')).chains
-  if (chain === undefined) throw new Error('the exchange has no chain')
+  if (chain === undefined) throw new Error('the exchange has no chain configured')
   const verifyingContract = chain.contracts.settlement.toLowerCase() as Address
   const sign = makeOrderSigner({ chainId: chain.chainId, verifyingContract })
   const [market] = (await read<Markets>('/api/v1/markets')).markets

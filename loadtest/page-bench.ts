@@ -48,7 +48,8 @@ async function main(): Promise<void> {
     const { chains } = await client.config()
     const [market] = await client.markets()
     const [chain] = chains
-    if (chain === undefined || market === undefined) throw new Error('there is nothing to trade on')
+    if (chain === undefined || market === undefined)
+      throw new Error('the exchange has no chain or no market')
     const verifyingContract = toAddress(chain.contracts.settlement)
     const marketId = market.id as MarketId
     const flow = createPageFlow(stream, marketId, { chainId: chain.chainId, verifyingContract })
@@ -115,7 +116,8 @@ async function watch({ browser, url, marketId, stream, flow }: Watched): Promise
         said.map((text) => `the page complained: ${text}\n`).join(''),
     )
     const isFlat = growth <= HEAP_GROWTH_BYTES_MAX
-    if (seen.drawnPerSecond < DRAWN_MIN) throw new Error('the page did not follow the book')
+    if (seen.drawnPerSecond < DRAWN_MIN)
+      throw new Error('the page drew too few changes of the book per second')
     if (!isFlat || first.bytes > FIRST_VIEW_BYTES_MAX || said.length > 0) process.exitCode = 1
     report({
       bench: 'page',

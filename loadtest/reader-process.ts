@@ -23,7 +23,8 @@ export async function stopProcess(child: ChildProcess): Promise<void> {
 /** Resolves with the next message of the process. */
 export function received<Message>(child: ChildProcess): Promise<Message> {
   return new Promise((resolve, reject) => {
-    const ended = (code: number | null): void => reject(new Error(`a process ended with ${code}`))
+    const ended = (code: number | null): void =>
+      reject(new Error(`a process of the benchmark ended with exit code ${code}`))
     child.once('exit', ended)
     child.once('message', (message) => {
       child.off('exit', ended)

@@ -69,7 +69,7 @@ async function run({ thread }: Hosted, batch: readonly FlowCommand[]): Promise<n
 }
 
 function none(): never {
-  throw new Error('a market needs none of this')
+  throw new Error('the market called a function that this benchmark does not provide')
 }
 
 async function runAll(hosted: Hosted, commands: readonly FlowCommand[]): Promise<number> {

@@ -21,7 +21,7 @@ async function pidOf(dataDir: string): Promise<string> {
     const environment = await readFile(`/proc/${each}/environ`, 'latin1').catch(() => '')
     if (environment.includes(`SIBYL_DATA_DIR=${dataDir}\0`)) return each
   }
-  throw new Error('the exchange is not among the processes')
+  throw new Error('no running process belongs to the exchange')
 }
 
 /** Returns the heap that each thread has allocated from the system, in MiB, as the exchange reports it. */

@@ -92,7 +92,8 @@ try {
         body: JSON.stringify(one),
       })
       const { signer } = (await answer.json()) as { signer: string }
-      if (signer !== 'delegate') throw new Error(`the signer is ${signer}`)
+      if (signer !== 'delegate')
+        throw new Error(`the exchange reports the signer as ${signer} instead of delegate`)
     }
   })
 

@@ -38,7 +38,7 @@ async function askServer(child: ChildProcess, message: ToServer) {
   const answer = received<FromServer>(child)
   child.send(message as object)
   const figures = await answer
-  if (!('cpuMs' in figures)) throw new Error('a server answers with figures')
+  if (!('cpuMs' in figures)) throw new Error('the server did not answer with its figures')
   return figures
 }
 
@@ -53,7 +53,8 @@ async function startSide(kind: 'hub' | 'bare'): Promise<Side> {
   progress(`stream: ${SOCKETS} sockets to the ${kind} server`)
   const server = startProcess('./stream-server.ts', [kind])
   const first = await received<FromServer>(server)
-  if (!('port' in first)) throw new Error('a server tells its port first')
+  if (!('port' in first))
+    throw new Error('the first message of the server does not contain its port')
   const before = await askServer(server, 'figures')
   const readers = startProcess('./stream-readers.ts')
   await askReaders(readers, {

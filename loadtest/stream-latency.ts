@@ -35,7 +35,8 @@ export async function measureLatency(
       (await fetch(exchange.url + path)).json() as Promise<T>
     const [chain] = (await read<Config>('/api/v1/config')).chains
     const [market] = (await read<Markets>('/api/v1/markets')).markets
-    if (chain === undefined || market === undefined) throw new Error('there is no market')
+    if (chain === undefined || market === undefined)
+      throw new Error('the exchange has no chain or no market')
     const verifyingContract = toAddress(chain.contracts.settlement)
     const signed = signOrders({
       count: orders + WARMUPS,

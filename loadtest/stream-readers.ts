@@ -142,7 +142,7 @@ function open(port: number, request: string, probe: boolean, host?: string): Pro
           }
         },
         closed(why) {
-          if (isOpen) throw new Error(`a connection ended that was not asked to end: ${why}`)
+          if (isOpen) throw new Error(`a connection ended unexpectedly: ${why}`)
           reject(new Error(why))
         },
       },

@@ -194,7 +194,7 @@ function textsOf(count: number): string[] {
   })
   board.follow([nextEvent()])
   const feed = channels.feedOf({ channel: 'book', marketId: MARKET_ID, outcome: YES })
-  if ('rejected' in feed) throw new Error('the market is not there')
+  if ('rejected' in feed) throw new Error('the book of the test market cannot be followed')
   channels.join(feed, {})
   while (texts.length < count) board.follow([nextEvent()])
   return texts

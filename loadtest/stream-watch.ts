@@ -182,7 +182,9 @@ function openWitness(requests: readonly Request[], takers: readonly Taker[]): Pr
             break
           case 'error':
             reject(
-              new Error(`the stream answered ${String(message.code)}: ${String(message.error)}`),
+              new Error(
+                `the stream returned the error ${String(message.code)}: ${String(message.error)}`,
+              ),
             )
             break
           case 'heartbeat':
@@ -343,7 +345,11 @@ function openReader(index: number): Promise<void> {
         mine.set(sub, { last: 0, fill: 0, like: likes[Number(message.id)]! })
       } else if (message.type === 'lag') lags++
       else if (message.type === 'error') {
-        reject(new Error(`the stream answered ${String(message.code)}: ${String(message.error)}`))
+        reject(
+          new Error(
+            `the stream returned the error ${String(message.code)}: ${String(message.error)}`,
+          ),
+        )
       } else if (String(message.type).endsWith('snapshot')) {
         messages++
         const place = mine.get(sub)

@@ -39,7 +39,8 @@ const host = await startMarketHost()
 /** Returns an order of the trader that rests in the book of one market. */
 function orderOf(trader: Address, market: number): VerifiedOrder {
   const [command] = recorder.resting(1)
-  if (command?.type !== 'PlaceOrder') throw new Error('a flow of resting orders places')
+  if (command?.type !== 'PlaceOrder')
+    throw new Error('the first command of the flow of resting orders is not PlaceOrder')
   return {
     ...command.message.order,
     trader,

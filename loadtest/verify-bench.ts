@@ -163,7 +163,7 @@ function perOrder({ user, system }: { user: number; system: number }): number {
 }
 
 function mustBeVerified(answer: object): void {
-  if ('rejected' in answer) throw new Error(`refused: ${JSON.stringify(answer)}`)
+  if ('rejected' in answer) throw new Error(`an order was rejected: ${JSON.stringify(answer)}`)
 }
 
 function signOrders(count: number): { signed: SignedOrder[]; bare: Bare[] } {

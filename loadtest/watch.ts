@@ -40,16 +40,19 @@ export function startWatch(): Watch {
           readers,
         },
       })
-      if ('failed' in news) throw new Error(`after ${news.opened} sockets: ${news.failed}`)
+      if ('failed' in news)
+        throw new Error(`opening sockets failed after ${news.opened} were open: ${news.failed}`)
     },
     async figures() {
       const news = await ask('figures')
-      if (!('figures' in news)) throw new Error('the watch answers with figures')
+      if (!('figures' in news))
+        throw new Error('the thread that watches the stream did not answer with figures')
       return news.figures
     },
     async facts() {
       const news = await ask('facts')
-      if (!('facts' in news)) throw new Error('the watch answers with facts')
+      if (!('facts' in news))
+        throw new Error('the thread that watches the stream did not answer with facts')
       return news.facts
     },
     async close() {

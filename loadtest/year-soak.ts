@@ -68,7 +68,7 @@ async function run(...batch: Command[]): Promise<void> {
   for (const answer of await host.run(...batch)) {
     assert(!(answer as { rejected?: string } | undefined)?.rejected, JSON.stringify(answer))
   }
-  assert(board.follow(host.said), 'the front hears everything')
+  assert(board.follow(host.said), 'the front missed an event')
 }
 
 const place = (order: VerifiedOrder): Command => ({ type: 'PlaceOrder', message: { order } })

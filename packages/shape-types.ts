@@ -102,7 +102,7 @@ function typeText(schema: TSchema, indent: string, reference: Reference): string
   }
   if (node.type === 'integer') return 'number'
   if (['string', 'number', 'boolean', 'null'].includes(node.type ?? '')) return node.type!
-  throw new Error(`no type for ${JSON.stringify(schema)}`)
+  throw new Error(`the generator has no TypeScript type for the schema ${JSON.stringify(schema)}`)
 }
 
 const nodeOf = (schema: TSchema): Node => (typeSchemaOf(schema) ?? schema) as Node

@@ -68,7 +68,7 @@ for (const name of asked) {
   })
 }
 
-test('the command that prints the settings exits without an error if its reader closes early', async () => {
+test('the command that prints the settings exits without an error if the program that reads its output exits first', async () => {
   const { code, out, err } = await run('settings', '| head -n 1')
   assert.deepEqual({ code, err }, { code: 0, err: '' })
   assert.equal(out, 'SIBYL_PROFILE = "devnet"  # default\n')

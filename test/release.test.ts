@@ -78,7 +78,7 @@ const manifest = (change: object): Files => ({
 })
 
 const BROKEN: Record<string, { files: Files; wrong: RegExp }> = {
-  'a version that is none': {
+  'an invalid version': {
     files: manifest({ version: 'next' }),
     wrong: /^the version is one: package.json has "next"/,
   },
@@ -86,27 +86,27 @@ const BROKEN: Record<string, { files: Files; wrong: RegExp }> = {
     files: { 'package-lock.json': JSON.stringify({ ...LOCK, version: '0.1.0' }) },
     wrong: /^the version is one: package.json has 0.2.0, package-lock.json 0.1.0$/,
   },
-  'a changelog that has not come to it': {
+  'a changelog without the current version at its top': {
     files: { 'CHANGELOG.md': '# Changelog\n\n## Unreleased\n\n- New.\n' },
     wrong: /^the changelog has it on top: CHANGELOG.md begins with Unreleased/,
   },
-  'a version without a date': {
+  'a changelog version without a date': {
     files: { 'CHANGELOG.md': CHANGELOG.replace(' (2026-11-16)', '') },
     wrong: /: 0.2.0 has no date like/,
   },
-  'a date that is none': {
+  'an invalid date in the changelog': {
     files: { 'CHANGELOG.md': CHANGELOG.replace('2026-11-16', '2026-13-45') },
     wrong: /: 0.2.0 has no date like/,
   },
-  'a version of which nothing is said': {
+  'an empty changelog section for the version': {
     files: { 'CHANGELOG.md': CHANGELOG.replace('- New.', '') },
     wrong: /: CHANGELOG.md says nothing of 0.2.0$/,
   },
-  'versions out of order': {
+  'changelog versions out of order': {
     files: { 'CHANGELOG.md': CHANGELOG.replace('## 0.1.0', '## 0.10.0') },
     wrong: /: 0.10.0 is not older than what is above it$/,
   },
-  'a dependency that may be several': {
+  'a dependency that is not pinned to one version': {
     files: manifest({ dependencies: { viem: '^2.57.1' } }),
     wrong: /^dependencies are pinned: viem may be any of \^2.57.1$/,
   },
@@ -120,11 +120,11 @@ const BROKEN: Record<string, { files: Files; wrong: RegExp }> = {
     },
     wrong: /^the lock file names no registry: it has https:\/\/r.example/,
   },
-  'another licence': {
+  'another licence in package.json': {
     files: manifest({ license: 'MIT' }),
     wrong: /^the licence is there: package.json says MIT$/,
   },
-  'a licence that is another text': {
+  'another text in the file LICENSE': {
     files: { LICENSE: 'Do as you like.\n' },
     wrong: /^the licence is there: LICENSE is not/,
   },
@@ -136,16 +136,16 @@ const BROKEN: Record<string, { files: Files; wrong: RegExp }> = {
     files: { 'src/store/migrations/003-third.ts': MIGRATION },
     wrong: /: 003-third.ts is not number 2$/,
   },
-  'a data folder': {
+  'a committed data folder': {
     files: { 'data/log/log.json': '{}' },
     wrong: /^nothing private comes along: data\/log\/log.json is committed$/,
   },
-  'a file of settings': { files: { '.env': 'A=b\n' }, wrong: /: \.env is committed$/ },
-  'a private key': {
+  'a committed file of settings': { files: { '.env': 'A=b\n' }, wrong: /: \.env is committed$/ },
+  'a private key in a committed file': {
     files: { 'notes.txt': `-----${['BEGIN', 'PRIVATE', 'KEY-----'].join(' ')}\n` },
     wrong: /: notes.txt holds a private key$/,
   },
-  'a document of the API that is old': {
+  'an outdated API document': {
     files: manifest({ scripts: { openapi: 'echo openapi.json is not fresh; exit 1;' } }),
     wrong: /^the documents of the API are fresh: openapi.json is not fresh$/,
   },
@@ -161,7 +161,7 @@ for (const [what, { files, wrong }] of Object.entries(BROKEN)) {
   })
 }
 
-test('uncommitted changes prevent the tag of a release', (t) => {
+test('a release cannot be tagged while there are uncommitted changes', (t) => {
   const root = repository(RIGHT)
   t.after(() => rmSync(root, { recursive: true }))
   put(root, { 'notes.txt': 'later' })

@@ -79,7 +79,7 @@ test('a file of more than 500 lines explains its length in its header', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('every program that a package script lists exists', () => {
+test('package scripts refer only to programs that exist', () => {
   assert.deepEqual(
     commandFiles().filter((file) => !sources.includes(file)),
     [],

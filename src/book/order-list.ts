@@ -129,7 +129,7 @@ export class OrderList {
   }
 
   #at(index: number): number {
-    if (index < 0 || index >= this.length) throw new RangeError(`no order ${index} in this list`)
+    if (index < 0 || index >= this.length) throw new RangeError(`this list has no order ${index}`)
     return index << RECORD_SHIFT
   }
 

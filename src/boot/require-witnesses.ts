@@ -15,8 +15,8 @@ export async function requireWitnesses({ transparency }: Settings): Promise<void
   for (const witness of transparency.witnesses) {
     if (parseWitness(witness) !== undefined) continue
     throw new SettingsError(
-      `SIBYL_TRANSPARENCY_WITNESSES: ${witness} is not a witness (name+id+key@https://…): ` +
-        'sibyl log witness prints its verifier key',
+      `SIBYL_TRANSPARENCY_WITNESSES: ${witness} must have the form name+id+key@https://…; ` +
+        'the command sibyl log witness prints name+id+key, the verifier key of the witness',
     )
   }
 }

@@ -232,7 +232,9 @@ function pauseAfter(
 }
 
 function noAddress(): Fault {
-  return new Fault('CHAIN_UNAVAILABLE', 'the chain has no RPC address', { retryable: true })
+  return new Fault('CHAIN_UNAVAILABLE', 'no RPC URL is configured for the chain', {
+    retryable: true,
+  })
 }
 
 /**

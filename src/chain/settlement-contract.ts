@@ -229,7 +229,7 @@ function tradeKeyOf(
   trade: Pick<Trade, 'tradeId' | 'buyOrderHash' | 'sellOrderHash' | 'price' | 'size'>,
 ): string {
   const name = parseTradeId(trade.tradeId)
-  if (name === undefined) throw new TypeError(`not a trade id: ${trade.tradeId}`)
+  if (name === undefined) throw new TypeError(`the trade id ${trade.tradeId} is not valid`)
   return keccak256(
     encodeAbiParameters(
       [

@@ -59,7 +59,7 @@ export function command<const O extends Options>(definition: Command<O>): Comman
 
 export const URL_OPTION = {
   value: '<url>',
-  help: 'address of the exchange, or SIBYL_URL (http://127.0.0.1:8080)',
+  help: 'address of the exchange; by default SIBYL_URL, otherwise http://127.0.0.1:8080',
 } as const satisfies Option
 
 const JSON_OPTION = { help: 'prints JSON' } as const satisfies Option
@@ -72,9 +72,12 @@ export const SIGN_OPTIONS = {
   ...READ_OPTIONS,
   'key-file': {
     value: '<path>',
-    help: "a file with the trader's private key, or SIBYL_TRADER_KEY",
+    help: "a file with the trader's private key; without it, SIBYL_TRADER_KEY is used",
   },
-  account: { value: '<n>', help: 'on the local chain instead: a well-known account, 10 to 19' },
+  account: {
+    value: '<n>',
+    help: 'instead of --key-file, only on the local chain: a well-known account, 10 to 19',
+  },
   for: { value: '<address>', help: 'the account for which the key signs, as its delegate' },
   'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
 } as const

@@ -92,7 +92,7 @@ export async function traderOf(values: SignValues, io: CommandIo): Promise<Trade
   }
   if (!needsToken) return trader
   throw new CommandError(
-    'this exchange requires an API key for orders: sibyl keys create makes one',
+    'this exchange requires an API key for orders: create one with sibyl keys create',
   )
 }
 
@@ -147,8 +147,10 @@ export function keyOf(values: SignValues, { env }: CommandIo, onDevnet: boolean)
   const named = env.SIBYL_TRADER_KEY ?? ''
   if (KEY.test(named)) return named as Hex
   if (named !== '') return readKeyFile('SIBYL_TRADER_KEY', named)
-  const devnetHint = onDevnet ? '; on this local chain also --account 10' : ''
-  throw new OptionError(`the trader is missing: give --key-file or SIBYL_TRADER_KEY${devnetHint}`)
+  const devnetHint = onDevnet ? '; on this local chain, you can also give --account 10' : ''
+  throw new OptionError(
+    `the key of the trader is missing: give --key-file or SIBYL_TRADER_KEY${devnetHint}`,
+  )
 }
 
 /**
@@ -159,7 +161,7 @@ export function readKeyFile(name: string, file: string): Hex {
   try {
     text = readFileSync(file, 'utf8').trim()
   } catch {
-    const shown = /^[0-9a-fA-Fx]{32,}$/.test(file) ? 'what is given' : file
+    const shown = /^[0-9a-fA-Fx]{32,}$/.test(file) ? 'the given text' : file
     throw new CommandError(`${name}: ${shown} cannot be read as a file`)
   }
   if (KEY.test(text)) return text as Hex

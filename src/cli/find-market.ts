@@ -17,7 +17,9 @@ export async function findMarket(client: Client, text: string): Promise<Market> 
     : await gather(client.eachMarket({ search: text }), () => true)
   const [only] = found
   if (only === undefined)
-    throw new CommandError(`there is no market '${text}'; sibyl markets lists them`)
+    throw new CommandError(
+      `there is no market '${text}'; the command sibyl markets lists the open markets`,
+    )
   if (found.length === 1) return only
   const some = found.slice(0, NAMED_MAX).map(({ id, question }) => `${showId(id)} (${question})`)
   throw new CommandError(

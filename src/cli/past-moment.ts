@@ -4,8 +4,8 @@ import type { PastMoment } from '#client/orderbook.ts'
 import { OptionError, readInteger } from '#devnet/command.ts'
 
 export const MOMENT_OPTIONS = {
-  seq: { value: '<n>', help: 'as of the market event with this sequence number' },
-  at: { value: '<time>', help: 'as of this time: 2026-11-18T12:00:00Z' },
+  seq: { value: '<n>', help: 'shows the book after the market event with this sequence number' },
+  at: { value: '<time>', help: 'shows the book at this time, such as 2026-11-18T12:00:00Z' },
 } as const
 
 /** Returns the selected moment; an empty object if no option selects one. */

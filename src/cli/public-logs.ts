@@ -18,7 +18,7 @@ export async function namedLogs(url: string, trusted: string | undefined): Promi
   const response = await fetch(`${url}/api/v1/transparency`)
   if (!response.ok)
     throw new CommandError(
-      `${url} answered with HTTP status ${response.status}; this server may not publish a log`,
+      `${url} answered with HTTP status ${response.status}; perhaps this server does not publish a log`,
     )
   const { logs } = (await response.json()) as TransparencyAnswer
   if (logs.length === 0) throw new CommandError('this exchange does not publish its log')
@@ -27,7 +27,7 @@ export async function namedLogs(url: string, trusted: string | undefined): Promi
     const name = parseVerifierKey(text)?.name
     if (name === undefined || names.has(name)) continue
     throw new CommandError(
-      `the exchange does not list the log ${name}, although a key of it is trusted`,
+      `the exchange does not list the log ${name}, although --key contains a key of this log`,
     )
   }
   return logs.map(({ origin, path, partition, verifierKeys }) => ({

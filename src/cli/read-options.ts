@@ -66,7 +66,7 @@ function readOption(
   if (option === undefined) {
     const meant = suggest(name, [...Object.keys(options), 'help'])
     const hint = meant === undefined ? `sibyl ${command} --help lists all options` : undefined
-    throw new OptionError(`there is no option ${rawName}; ${hint ?? `is --${meant} meant?`}`)
+    throw new OptionError(`there is no option ${rawName}; ${hint ?? `did you mean --${meant}?`}`)
   }
   if (option.value === undefined) {
     if (value === undefined) return true

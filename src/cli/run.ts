@@ -68,7 +68,7 @@ async function runOfGroup(
   }
   const command = group.find(({ name }) => name === `${first} ${second}`)
   if (command !== undefined) return runOne(command, rest, io)
-  throw unknown(`'sibyl ${first}'`, second, { known: names, see: `sibyl ${first} --help` })
+  throw unknown(`'sibyl ${first}' command`, second, { known: names, see: `sibyl ${first} --help` })
 }
 
 async function runOne(
@@ -88,7 +88,7 @@ function unknown(
   { known, see }: { readonly known: readonly string[]; readonly see: string },
 ): OptionError {
   const meant = suggest(word, known)
-  const hint = meant === undefined ? `${see} lists them all` : `is ${meant} meant?`
+  const hint = meant === undefined ? `${see} lists them all` : `did you mean ${meant}?`
   return new OptionError(`there is no ${what} '${word.slice(0, 40)}'; ${hint}`)
 }
 

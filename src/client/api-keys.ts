@@ -145,7 +145,7 @@ async function serviceName(options: ApiKeyOptions): Promise<string> {
   if (SERVICE_NAME.test(name)) return name
   throw new SibylError(
     'UNEXPECTED_ANSWER',
-    'the name of the exchange is not one line of at most 40 characters; nothing was signed',
+    'the name of the exchange must be one line of at most 40 characters; nothing was signed',
   )
 }
 

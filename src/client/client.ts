@@ -267,7 +267,9 @@ export function createClient(options: ClientOptions): Client {
 
   function signer(): OrderSigner {
     if (options.signer !== undefined) return options.signer
-    throw new SibylError('MISSING_FIELD', 'createClient was given no signer', { field: 'signer' })
+    throw new SibylError('MISSING_FIELD', 'this call needs a signer: give one to createClient', {
+      field: 'signer',
+    })
   }
 
   /**
@@ -282,9 +284,13 @@ export function createClient(options: ClientOptions): Client {
         : chains.find(({ chainId }) => chainId === pinnedChainId)
     if (found !== undefined) return trust(found)
     const ids = chains.map(({ chainId }) => chainId).join(', ')
-    throw new SibylError('INVALID_FIELD', `createClient needs a chainId: ${ids}`, {
-      field: 'chainId',
-    })
+    throw new SibylError(
+      'INVALID_FIELD',
+      `give createClient a chainId that the exchange has: ${ids}`,
+      {
+        field: 'chainId',
+      },
+    )
   }
 
   async function domain(): Promise<OrderDomain> {

@@ -131,7 +131,7 @@ function submission(order: Order, signature: string): OrderSubmission {
   if (SIGNATURE.test(signature)) return { order, signature }
   throw new SibylError(
     'INVALID_SIGNATURE',
-    'the signer gave no 65-byte signature; a contract wallet that signs in another form can appoint a delegate',
+    'the signer returned a signature that does not have 65 bytes; a contract wallet that signs in another form can appoint a delegate',
     { field: 'signature' },
   )
 }

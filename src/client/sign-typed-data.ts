@@ -51,7 +51,7 @@ function partsOf(signature: string): SignatureParts {
   const normal = v < 2 ? v + 27 : v
   if (r === undefined || s === undefined || (normal !== 27 && normal !== 28)) {
     const message =
-      'the signer gave no 65-byte signature; the relayer does not support contract wallets'
+      'the signer returned a signature that does not have 65 bytes; the relayer does not support contract wallets'
     throw new SibylError('INVALID_SIGNATURE', message, { field: 'signature' })
   }
   return { v: normal, r: `0x${r}` as Hex, s: `0x${s}` as Hex }

@@ -51,7 +51,8 @@ export function verifyProof(text: string, terms: ProofTerms): VerifiedProof {
     const key = keyOf(opened?.note, opened?.head.origin, terms.keys)
     const witnesses = (terms.witnesses ?? []).map(readKey)
     const { entry, index, head, cosigners } = verifyInclusionText(text, key, witnesses)
-    if (!holds(terms)(entry)) throw new Error('the proof is for another entry')
+    if (!holds(terms)(entry))
+      throw new Error('the proof is for another entry, which does not contain this order or trade')
     const read = new TextDecoder().decode(entry)
     return { origin: head.origin, index, size: head.size, entry: read, cosigners, checkpoint }
   })
@@ -71,7 +72,9 @@ function holds(terms: ProofTerms): (entry: Uint8Array) => boolean {
   if ('orderHash' in terms) return findsOrder(terms.orderHash)
   const trade = parseTradeId(terms.tradeId)
   if (trade === undefined)
-    throw new Error('tradeId must consist of market id, sequence number and fill, joined by -')
+    throw new Error(
+      'tradeId must consist of the market id, the sequence number and the number of the fill, joined by hyphens',
+    )
   return findsMatch(trade.marketId, trade.sequence, trade.fillIndex)
 }
 

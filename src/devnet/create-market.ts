@@ -96,7 +96,7 @@ async function sendCreation(order: MarketOrder): Promise<CreatedMarket> {
       const why = revert.data?.errorName ?? revert.reason ?? 'it gives no reason'
       throw new CommandError(`the factory refuses the market: ${why}`)
     }
-    throw new CommandError(`the chain at ${rpcUrl}: ${error.shortMessage}`)
+    throw new CommandError(`the chain at ${rpcUrl} returned an error: ${error.shortMessage}`)
   }
 }
 

@@ -92,7 +92,8 @@ async function isFree(recorded: RecordedChain, dataDir: string): Promise<boolean
  */
 async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
   if (port === 0) return
-  const elsewhere = 'SIBYL_DEVNET_PORT chooses another port, SIBYL_CHAIN_RPC another chain'
+  const elsewhere =
+    'set SIBYL_DEVNET_PORT to use another port, or SIBYL_CHAIN_RPC to use another chain'
   const probe = await probeChain(chainUrl(port))
   if (probe.found === 'nothing') return
   if (probe.found !== 'chain') {
@@ -102,14 +103,14 @@ async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
   if (leases > 0) {
     const whose = owner === '' ? 'another process' : `the exchange with its data in ${owner}`
     throw new ChainStartError(
-      `port ${port} is the local chain of ${whose}, which is running; ${elsewhere}`,
+      `port ${port} is used by the local chain of ${whose}, which is running; ${elsewhere}`,
     )
   }
   if (owner !== resolve(dataDir)) {
     const seconds = Math.ceil((endsInMs ?? 0) / 1_000)
     throw new ChainStartError(
-      `port ${port} is the local chain of an exchange that was killed, with its data in ${owner}; ` +
-        `it ends by itself in ${seconds} s, or ${elsewhere}`,
+      `port ${port} is used by the local chain of an exchange that was killed and has its data in ${owner}; ` +
+        `wait ${seconds} s until that chain ends by itself, or ${elsewhere}`,
     )
   }
   // This chain was started for this folder, but the folder no longer has the chain's data, so the chain is useless.

@@ -15,7 +15,9 @@ export async function warpDevnet(client: Client, bySec: number): Promise<number>
   const { chains } = await client.config()
   const { rpcUrl } = chains.find(({ chainId }) => chainId === DEVNET_CHAIN_ID) ?? {}
   if (rpcUrl === undefined) {
-    throw new CommandError('this exchange has no local chain; npm start starts one')
+    throw new CommandError(
+      'this exchange has no local chain; npm start starts an exchange with a local chain',
+    )
   }
   const { serverTime: before } = await client.config({ fresh: true })
   const [, , block] = await httpBatch(rpcUrl)([

@@ -131,11 +131,12 @@ function writeHex(target: DataView, offset: number, text: string, length: number
     bad |= high | low
     target.setUint8(offset + index, (high << 4) | low)
   }
-  if (bad > 15) throw new TypeError(`not ${length} bytes of hex: ${text}`)
+  if (bad > 15) throw new TypeError(`the value must be 0x and ${length} bytes in hex, not ${text}`)
 }
 
 function writeSafeInteger(view: DataView, offset: number, value: number): void {
-  if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`not a uint64: ${value}`)
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw new RangeError(`the value must be a uint64, not ${value}`)
   view.setUint32(offset, Math.floor(value / UINT32))
   view.setUint32(offset + 4, value % UINT32)
 }
@@ -150,7 +151,7 @@ function writeUint64(view: DataView, offset: number, text: Uint64): void {
     return
   }
   const value = BigInt(text)
-  if (value > UINT64_MAX) throw new RangeError(`not a uint64: ${text}`)
+  if (value > UINT64_MAX) throw new RangeError(`the value must be a uint64, not ${text}`)
   view.setBigUint64(offset, value)
 }
 

@@ -199,7 +199,7 @@ type Flaw = {
 
 function rejectionOf(schema: TSchema, flaws: readonly Flaw[]): Rejection {
   const flaw = flaws[0]
-  assert.ok(flaw !== undefined, 'the validator reports no flaw of an invalid value')
+  assert.ok(flaw !== undefined, 'the validator must give a reason for every value that it rejects')
   const path = pathOfPointer(flaw.instancePath)
   if (flaw.keyword === 'required') {
     const name = joined(path, flaw.params.requiredProperties?.[0] ?? '')
@@ -244,7 +244,7 @@ function rejectionsOf(schema: TSchema, flaws: readonly Flaw[]): Rejection[] {
  */
 function expectation(schema: TSchema, flaws: readonly Flaw[]): string {
   const flaw = flaws[0]
-  assert.ok(flaw !== undefined, 'the validator reports no flaw of an invalid value')
+  assert.ok(flaw !== undefined, 'the validator must give a reason for every value that it rejects')
   if (flaw.keyword === '~refine') {
     const scalar = scalarAt(schema, flaw.instancePath)
     if (scalar !== undefined) return scalar.expects

@@ -38,7 +38,7 @@ try {
   }
 } catch (error) {
   const { message } = /** @type {Error} */ (error)
-  process.stderr.write(`sibyl: node_modules stays larger than needed: ${message}\n`)
+  process.stderr.write(`sibyl: unneeded files of node_modules could not be deleted: ${message}\n`)
 }
 
 /** Returns whether npm has left out the developer packages. */

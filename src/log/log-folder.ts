@@ -79,7 +79,7 @@ export function createLog(
   options: { pageBytes?: number; id?: string; renews?: boolean } = {},
 ): LogIdentity {
   if (!Number.isInteger(partitions) || partitions < 1 || partitions > PARTITIONS_MAX) {
-    throw refused('LOG_PARTITIONS_DIFFER', `a log has 1 to ${PARTITIONS_MAX} partitions`)
+    throw refused('LOG_PARTITIONS_DIFFER', `a log must have 1 to ${PARTITIONS_MAX} partitions`)
   }
   const folder = join(dataDir, 'log')
   if (!existsSync(folder)) {

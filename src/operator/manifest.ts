@@ -83,7 +83,9 @@ function readManifest(folder: string): Manifest {
   const sum = createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
   if (sum !== sha256) throw refused(`${path} is damaged`)
   if (manifest.format !== FORMAT) {
-    throw refused(`${path} has format ${manifest.format}, this program reads ${FORMAT} only`)
+    throw refused(
+      `${path} has format ${manifest.format}, but this program reads only format ${FORMAT}`,
+    )
   }
   return manifest
 }

@@ -44,7 +44,9 @@ await runCommand({
       const log = wholeLog(reader, archive)
       const { events, ended } = await rebuild({ log, database, say, signal: stop.signal })
       if (!ended)
-        throw new CommandError(`interrupted after ${events} events; run it again to continue`)
+        throw new CommandError(
+          `the rebuild was interrupted after ${events} events; run the command again to continue`,
+        )
       say(`done: ${events} events were written, the database has reached the end of the log`)
     } finally {
       await closeDatabase(database)

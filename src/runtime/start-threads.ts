@@ -105,7 +105,7 @@ export function drop(state: Supervised, host: Host, why: string): void {
 export async function begin(state: Supervised, name: string): Promise<void> {
   const thread = state.onCall.find((each) => each.name === name)
   if (thread === undefined || state.stopping)
-    throw new Error(`the thread ${name} is not one that this process can start`)
+    throw new Error(`this process cannot start the thread ${name}`)
   if (begunAs(state, name) !== undefined) throw new Error(`the thread ${name} is already running`)
   const host = newHost(name, [thread], true)
   // Put the new host first in the list, so that it is stopped after all others.

@@ -43,7 +43,8 @@ export function openCheckpoint(text: string, key: VerifierKey): Checkpoint {
   const checkpoint = parseCheckpoint(text)
   if (checkpoint === undefined) throw new Error('the checkpoint is malformed')
   const { origin } = checkpoint.head
-  if (origin !== key.name) throw new Error(`the checkpoint is of ${origin}, not of ${key.name}`)
+  if (origin !== key.name)
+    throw new Error(`the checkpoint belongs to the log ${origin}, not to ${key.name}`)
   if (!isSignedBy(checkpoint.note, key)) {
     throw new Error(`the checkpoint of ${origin} is not signed by the key of the log`)
   }

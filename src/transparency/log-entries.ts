@@ -49,7 +49,10 @@ export function entriesOf({ first, count, payload }: EventRow, hash: HexSha256):
   const isShort = payload.length <= BODY_BYTES_MAX
   if (isShort && isPlain(text)) return [listsEntry({ first, count }, text, hash)]
   const lines = linesOf(text)
-  if (lines.length !== count) throw new Error(`the row at ${first} has ${lines.length} events`)
+  if (lines.length !== count)
+    throw new Error(
+      `the row at offset ${first} has ${lines.length} events, but states another number`,
+    )
   const hidden = lines.map((line) => publicLine(line, hash))
   if (isShort) return [entryOf({ v: ENTRY_VERSION, first, count }, hidden)]
   return splitRow(first, hidden)
@@ -76,7 +79,9 @@ function listsEntry(
   const body = hideAll(text.slice(2, -2).replaceAll(',\n', '\n'), hash)
   const events = body.split('\n').length
   if (!text.startsWith('[\n') || !text.endsWith('\n]') || events !== count) {
-    throw new Error(`the row at ${first} has ${events} events`)
+    throw new Error(
+      `the row at offset ${first} has ${events} events, but states another number, or its form is wrong`,
+    )
   }
   return Buffer.from(`${JSON.stringify({ v: ENTRY_VERSION, first, count })}\n${body}\n`)
 }

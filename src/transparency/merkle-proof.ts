@@ -43,7 +43,10 @@ export async function consistencyProof(
   size: number,
   subtree: SubtreeReader,
 ): Promise<Uint8Array[]> {
-  if (!(oldSize >= 0 && oldSize <= size)) throw new RangeError(`from ${oldSize} to ${size}`)
+  if (!(oldSize >= 0 && oldSize <= size))
+    throw new RangeError(
+      `no proof can show that a tree of ${size} leaves begins with one of ${oldSize}`,
+    )
   if (oldSize === 0 || oldSize === size) return []
   const proof: Uint8Array[] = []
   let from = 0

@@ -73,7 +73,9 @@ export function makeLineReader(): (entry: Uint8Array) => EntryText {
     const { head, lines } = readEntry(entry)
     expected ??= head.first
     if (head.first !== expected) {
-      throw new Error(`offset ${expected} is missing: an entry begins at ${head.first}`)
+      throw new Error(
+        `offset ${expected} is missing: the next entry begins at offset ${head.first}`,
+      )
     }
     let texts = lines
     if (head.pieces !== undefined) {

@@ -48,7 +48,7 @@ export function openReceipt(text: string, key: VerifierKey): Receipt {
   const receipt = parseReceipt(note?.text ?? '')
   if (note === undefined || receipt === undefined) throw new Error('the receipt is malformed')
   if (receipt.origin !== key.name)
-    throw new Error(`the receipt is of the log ${receipt.origin}, not of ${key.name}`)
+    throw new Error(`the receipt belongs to the log ${receipt.origin}, not to ${key.name}`)
   if (!isSignedBy(note, key)) throw new Error('the receipt is not signed by the key of the log')
   return receipt
 }

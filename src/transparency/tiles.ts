@@ -68,7 +68,8 @@ export function subtreesOf(size: number, read: TileReader): SubtreeReader {
     const tile = { level: tileLevel, index: Math.floor(first / TILE_WIDTH) }
     const width = tileWidth(size, tile)
     const start = first % TILE_WIDTH
-    if (start + span > width) throw new RangeError(`subtree ${level}/${index} of a tree of ${size}`)
+    if (start + span > width)
+      throw new RangeError(`a tree of ${size} leaves has no complete subtree ${level}/${index}`)
     const bytes = await read({ ...tile, width })
     if (bytes.length !== width * HASH_BYTES) {
       throw new Error(`${tilePath({ ...tile, width })} has ${bytes.length} bytes`)

@@ -56,7 +56,11 @@ export function makeOrderInspector(
     const { chainId, order, signature, permit } = signed
     const chain = chains.get(chainId)
     if (chain === undefined) {
-      return reject('INVALID_FIELD', 'chainId', `no settlement contract on chain ${chainId}`)
+      return reject(
+        'INVALID_FIELD',
+        'chainId',
+        `this exchange has no settlement contract on chain ${chainId}`,
+      )
     }
     const digest = chain.hashOrder(order)
     const orderHash = `0x${hex(digest)}` as OrderHash

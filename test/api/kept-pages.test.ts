@@ -57,7 +57,7 @@ function fixture(keepMs = 250) {
   }
 }
 
-test('a cached page of markets is read again if the index or the loaded markets changed, or a new second began', async () => {
+test('a cached page of markets is read again when the index changes, the loaded markets change or a new second begins', async () => {
   const { ask, board, clock, create } = fixture()
   assert.deepEqual(await ask('a'), { count: 1, reads: 1 })
   assert.deepEqual(await ask('a'), { count: 1, reads: 0 })

@@ -152,7 +152,7 @@ test('a filtered request over 60,000 markets costs less than the burst limit of 
   }
 })
 
-test('while a market thread has not confirmed its ownership, the market list has the stale header, compressed or not', async () => {
+test('until a market thread confirms that it still owns its markets, the market list has the header sibyl-stale, compressed or not', async () => {
   let isCurrent = true
   const { ask } = fixture(() => isCurrent)
   const marks = async () => {

@@ -45,11 +45,11 @@ const usual: Flow = {
 const flows: Record<string, Flow> = {
   'on a few prices close together': usual,
   'on prices all over the grid': { ...usual, prices: 2_000, tick: 499 },
-  'with traders who have one order or two': { ...usual, operations: 40_000, traders: 400 },
+  'with traders who have only one or two orders': { ...usual, operations: 40_000, traders: 400 },
   'with self trades cancelled': { ...usual, selfTrade: 'cancel-resting', traders: 4 },
-  'with sizes whose sums pass 2^53': { ...usual, sizeMax: SIZE_MAX, prices: 8 },
-  'with a tight limit of makers and of orders': { ...usual, makersMax: 3, restingMax: 40 },
-  'with orders that live seconds or for ever': { ...usual, lifeSecMax: SIZE_MAX },
+  'with sizes whose sums exceed 2^53': { ...usual, sizeMax: SIZE_MAX, prices: 8 },
+  'with low limits of makers per match and of orders': { ...usual, makersMax: 3, restingMax: 40 },
+  'with orders that live for seconds or for ever': { ...usual, lifeSecMax: SIZE_MAX },
   'with thousands of orders on many pages': {
     ...usual,
     operations: 40_000,
@@ -63,7 +63,7 @@ const flows: Record<string, Flow> = {
 }
 
 for (const [name, flow] of Object.entries(flows)) {
-  test(`the book behaves like a naive reference book ${name}`, () => {
+  test(`the book and a naive reference book behave alike ${name}`, () => {
     withSeeds([1, 2], (random) => new Pair(random, flow).run())
   })
 }

@@ -255,7 +255,7 @@ test('the texts that the exchange computes for a quick market equal the texts in
   )
 })
 
-test('contesting a quick market sends one transaction; a second attempt sends none, because the oracle already decides the market', async () => {
+test('contesting a quick market sends one transaction; a second attempt sends none, because the market is already open to the oracle', async () => {
   const { chain, quickOperator } = world
   const contracts = {
     marketFactory: toAddress(world.factory.address),

@@ -99,7 +99,7 @@ describe('the transaction that settled a trade is found in the logs of the chain
   })
 
   for (const most of [100, 10, 1]) {
-    it(`the search for trades adapts to an Ethereum node that returns the logs of ${most} blocks at a time`, async () => {
+    it(`the search for trades adapts to an Ethereum node that returns the logs of at most ${most} blocks per request`, async () => {
       const node = new LogNode({ a: HEAD - 5 })
       node.most = most
       assert.deepEqual(await settlementAt(node)('a'), { settled: ['a'], unconfirmed: [] })
@@ -128,7 +128,7 @@ describe('the transaction that settled a trade is found in the logs of the chain
 })
 
 describe('the transaction that resolved a market is found in the logs of the chain', () => {
-  it('the search for a resolution adapts to a node that returns the logs of few blocks at a time', async () => {
+  it('the search for a resolution adapts to an Ethereum node that returns the logs of only a few blocks per request', async () => {
     const node = new LogNode({ a: HEAD - 5 })
     node.most = 10
     assert.equal(await resolvedBy(node.client, CONTRACT, 0), hashOf(keyOf('a')))

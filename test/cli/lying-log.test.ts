@@ -87,7 +87,7 @@ test('the log commands detect an exchange that hides or changes entries of its p
   }
 
   await t.test(
-    'log verify reports a public log that the exchange published earlier and no longer lists',
+    'the command log verify fails if the exchange no longer lists a public log that it published earlier',
     async () => {
       const [shown, hidden] = logs as [Log, Log]
       const keys = [shown, hidden].map(({ signer }) => verifierKeyText(signer.key)).join(',')
@@ -114,14 +114,14 @@ test('the log commands detect an exchange that hides or changes entries of its p
     },
   )
 
-  await t.test('log replay reports a market that occurs in two public logs', async () => {
+  await t.test('the command log replay fails if one market occurs in two public logs', async () => {
     logs = [logOf(0, 1), logOf(1, 1)]
     await fails(/is in two logs/, 'replay', '--no-signatures')
     logs = [logOf(0, 2)]
   })
 
   await t.test(
-    'log proof reports a proof of a different entry than the requested entry',
+    'the command log proof fails if the exchange returns a proof of another entry than the requested one',
     async () => {
       proof = await proofAt(logs[0]!, 1)
       assert.equal((await call('proof', ORDER)).code, 0)
@@ -148,7 +148,7 @@ test('the log commands detect an exchange that hides or changes entries of its p
       assert.equal((await call('receipt', file)).code, 0)
       await promise(logOf(0, 2), 'accepted', 1)
       await fails(
-        /promises the order in the log by event 1, but the log has the order later/,
+        /promises that the log has the order at or before event 1 of the market, but the log has it later/,
         'receipt',
         file,
       )

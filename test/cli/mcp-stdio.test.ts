@@ -71,7 +71,7 @@ test('mcp: a line that is not a JSON-RPC message gets an error, and the next lin
   await close()
 })
 
-test('mcp: a line of the maximum length is read, in pieces of any size', async () => {
+test('mcp: a line of the maximum length is read, even if it arrives in many pieces', async () => {
   const { input, next, close } = await startServer()
   const padding = 'é'.repeat((1_048_576 - message(3, 'ping', { text: '' }).length) / 2)
   const line = Buffer.from(message(3, 'ping', { text: padding }))

@@ -71,10 +71,10 @@ test('wrong usage gets one line with a suggestion, and exit code 2', async () =>
     assert.match(err, /^sibyl: [^\n]+\n$/)
     return err
   }
-  assert.match(await wrong('ordr'), /no command 'ordr'; is order meant\?/)
-  assert.match(await wrong('market', 'crate'), /is create meant\?/)
+  assert.match(await wrong('ordr'), /no command 'ordr'; did you mean order\?/)
+  assert.match(await wrong('market', 'crate'), /did you mean create\?/)
   assert.match(await wrong('frobnicate'), /sibyl --help lists them all/)
-  assert.match(await wrong('markets', '--jsn'), /no option --jsn; is --json meant\?/)
+  assert.match(await wrong('markets', '--jsn'), /no option --jsn; did you mean --json\?/)
   assert.match(await wrong('markets', '--colour'), /sibyl markets --help lists all options/)
   assert.match(await wrong('order'), /sibyl order buy\|sell/)
   assert.match(await wrong('order', 'buy', 'rain'), /sibyl order buy <market> <YES\|NO>/)

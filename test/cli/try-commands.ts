@@ -149,20 +149,23 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(await succeed('orders', '--key-file', annFile), /no open orders/)
   })
 
-  await t.test('a refusal by the exchange is printed as one line with its field', async () => {
-    const terms = ['--size', '1', '--account', '15']
-    const dear = ['order', 'buy', short, 'YES', ...terms, '--price']
-    assert.match(await fail(...dear, '1.5'), /PRICE_OUT_OF_RANGE, field order\.price/)
-    assert.match(await fail(...dear, '0.5', '--time-in-force', 'FOK'), /ORDER_NOT_FILLED/)
-    assert.match(await succeed(...dear, '0.5', '--validate'), /^valid: 0x/)
-    const signed = JSON.parse(await succeed(...dear, '0.5', '--sign')) as OrderSubmission
-    assert.equal((await createClient({ url: exchange.url }).orders.validate(signed)).valid, true)
-    assert.equal(await succeed('orders', '--account', '15'), 'no open orders\n')
-    assert.match(await fail(...dear, '0.5', '--account', '15', '--chain-id', '5'), /31337/)
-    const { code, err } = await call(['orders'])
-    assert.equal(code, 2)
-    assert.match(err, /SIBYL_TRADER_KEY; on this local chain also --account 10/)
-  })
+  await t.test(
+    'a refusal by the exchange is printed as one line that names the refused field',
+    async () => {
+      const terms = ['--size', '1', '--account', '15']
+      const dear = ['order', 'buy', short, 'YES', ...terms, '--price']
+      assert.match(await fail(...dear, '1.5'), /PRICE_OUT_OF_RANGE, field order\.price/)
+      assert.match(await fail(...dear, '0.5', '--time-in-force', 'FOK'), /ORDER_NOT_FILLED/)
+      assert.match(await succeed(...dear, '0.5', '--validate'), /^valid: 0x/)
+      const signed = JSON.parse(await succeed(...dear, '0.5', '--sign')) as OrderSubmission
+      assert.equal((await createClient({ url: exchange.url }).orders.validate(signed)).valid, true)
+      assert.equal(await succeed('orders', '--account', '15'), 'no open orders\n')
+      assert.match(await fail(...dear, '0.5', '--account', '15', '--chain-id', '5'), /31337/)
+      const { code, err } = await call(['orders'])
+      assert.equal(code, 2)
+      assert.match(err, /SIBYL_TRADER_KEY; on this local chain, you can also give --account 10/)
+    },
+  )
 
   await t.test('commands read a private key from the environment or from a file', async () => {
     for (const key of [devnetKey(14), annFile]) {
@@ -171,7 +174,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     }
     const { code, err } = await call(['orders'], { SIBYL_TRADER_KEY: `${devnetKey(14)}0` })
     assert.equal(code, 1)
-    assert.match(err, /SIBYL_TRADER_KEY: what is given cannot be read/)
+    assert.match(err, /SIBYL_TRADER_KEY: the given text cannot be read/)
     assert.equal((await call(['orders', '--key-file', annFile, '--account', '10'])).code, 2)
     const wrong = join(folder, 'wrong.key')
     await writeFile(wrong, `${devnetKey(14)}0`)
@@ -348,7 +351,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     async () => {
       const approved = await json<{ txHashes: string[] }>('approve', '--account', '18')
       assert.equal(approved.txHashes.length, 2)
-      assert.match(await succeed('approve', '--own-gas', '--account', '18'), /has approved before/)
+      assert.match(await succeed('approve', '--own-gas', '--account', '18'), /has already approved/)
       const client = createClient({ url: exchange.url, signer: devnetKey(18) })
       await client.chain.split(made, '5')
       assert.match(await fail('redeem', made, '--account', '18'), /not resolved yet/)
@@ -377,7 +380,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
   )
 
   await t.test(
-    'a sibyl command exits with code 0 at a closed pipe or SIGINT, and refuses an old Node version in one line',
+    'a sibyl command exits with code 0 if its output pipe closes or at SIGINT, and refuses an old Node version in one line',
     async () => {
       const env = { ...process.env, ...keys }
       const { stdout } = await run(process.execPath, [BIN, 'markets', '--all', '--json'], { env })

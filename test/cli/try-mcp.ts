@@ -146,7 +146,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
   )
 
   await t.test(
-    'mcp: with --live, the exchange enforces the delegate’s limits, and the server enforces the limits of its options',
+    'mcp: with --live, the exchange enforces the delegate’s limits, and the server enforces the limits set by its own options',
     async () => {
       const limits = ['--max-size', '1000', '--max-notional', '5']
       const { client, log } = await overStdio(...delegated, '--live', ...limits)

@@ -152,7 +152,7 @@ test('the client’s final error states the number of attempts and whether the o
   }
 })
 
-test('after a lost answer, only a refusal that concerns the order itself makes the order’s outcome known', async (t) => {
+test('if the answer to an order is lost, only a refusal of the retry for a reason in the order itself makes the outcome known', async (t) => {
   const cases: [said: Said, code: string, outcomeUnknown: boolean][] = [
     [{ status: 401, body: { error: 'no', code: 'UNAUTHORIZED_TOKEN_EXPIRED' } }, '', true],
     [{ status: 403, body: { error: 'no', code: 'NOT_ORDER_OWNER' } }, '', true],

@@ -208,7 +208,7 @@ test('the client refuses to sign an API key if the service name of the exchange 
   assert.deepEqual(await codeOf(registerApiKey({ url }, signer)), refused)
 })
 
-test('the client refuses lists that repeat pages and files that decompress beyond the size limit', async (t) => {
+test('the client refuses a list that repeats a page, and a file that decompresses beyond the size limit', async (t) => {
   const { hash } = await import('node:crypto')
   const { gzipSync } = await import('node:zlib')
   let file: Uint8Array = gzipSync('{"seq":1}\n')

@@ -62,7 +62,7 @@ test('each read method of the client requests its documented path', async () => 
   ])
 })
 
-test('a reader without a user can read markets, and needs an address and a chain id for positions', async () => {
+test('a read-only client can read markets, and needs an address and a chain id to read positions', async () => {
   const { asked, answer } = clientOf(4)
   const reader = createReader({ url: 'http://exchange', fetch: answer as typeof fetch })
   assert.equal((await reader.markets({ status: 'open' })).length, 4)

@@ -169,7 +169,7 @@ test('after a reconnect, the client authenticates, enables cancel-on-disconnect,
 })
 
 for (const op of ['auth', 'cancelOnDisconnect']) {
-  test(`while the exchange refuses ${op} temporarily, the client retries it and sends no order`, async (t) => {
+  test(`while the exchange temporarily refuses the operation ${op}, the client retries the operation and sends no orders`, async (t) => {
     const { headers, answer } = sessionExchange((socket, sent) =>
       sent.op === op && socket === sockets[1] && socket.asked(op).length < 3
         ? 'RATE_LIMITED'

@@ -142,7 +142,7 @@ test('the client keeps a subscribed book up to date, also after a lost connectio
   assert.equal(new Set(ids).size, 5)
 })
 
-test('if the exchange no longer has the messages of a gap, the client resets the book and emits an event', async (t) => {
+test('if the exchange no longer has the messages that the client missed, the client resets the book and emits an event', async (t) => {
   const server = await startStream(t, { settings: { replayMessages: 2 } })
   const [market] = server.markets
   const proxy = await startProxy(t, server)
@@ -378,7 +378,7 @@ test('a connection with the maximum number of subscriptions can authenticate, al
   assert.ok(!names().includes('error'))
 })
 
-test('the error of a refused subscription has the reason', async (t) => {
+test('the error of a refused subscription states the reason', async (t) => {
   const server = await startStream(t)
   const { stream } = openStream(t, server.url.replace('ws', 'http'))
   const { ready } = stream.book({ marketId: marketIdOf(50), outcome: 'NO' })

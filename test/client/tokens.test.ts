@@ -110,7 +110,7 @@ test('the client retries a request with a refused token only if the client’s c
   }
 })
 
-test('a proxy’s 401 without JSON is not retried, although the client’s clock was wrong', async () => {
+test('a 401 answer without JSON, such as that of a proxy, is not retried, even if the client’s clock was wrong', async () => {
   let sent = 0
   const date = new Date(Date.now() + 600_000).toUTCString()
   const fetch = async () => {
@@ -175,7 +175,7 @@ test('a stored session is used until it expires, and invalid stored data is igno
   }
 })
 
-test('the client uses a clock given by the caller instead of the dates in answers', async () => {
+test('the client uses a clock that the caller provides, and then ignores the dates in answers', async () => {
   const aheadMs = 86_400_000
   const seen: number[] = []
   const options = {

@@ -102,23 +102,26 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     assert.ok(await verifyTypedData({ ...data, address: owner.address, signature } as never))
   })
 
-  await t.test('a complete set is split from stablecoin, and merged again', async () => {
-    const before = await ann.chain.balances({ marketId: market.id })
-    assert.deepEqual(
-      [before.stablecoin, before.yes, before.no],
-      [1_000_000n * UNIT, 100_000n * UNIT, 100_000n * UNIT],
-    )
-    const { txHash } = await ann.chain.split(market.id, '12.5')
-    assert.match(txHash, /^0x[0-9a-f]{64}$/)
-    const after = await ann.chain.balances({ marketId: market.id })
-    assert.equal(before.stablecoin - after.stablecoin, 12_500_000n)
-    assert.deepEqual([after.yes - before.yes, after.no - before.no], [12_500_000n, 12_500_000n])
-    await ann.chain.merge(market.id, 12_500_000)
-    const { ether: _, ...end } = await ann.chain.balances({ marketId: market.id })
-    const { ether: paid, ...start } = before
-    assert.deepEqual(end, start)
-    assert.ok(paid > 0n)
-  })
+  await t.test(
+    'a trader splits stablecoin into complete sets, and merges the sets again',
+    async () => {
+      const before = await ann.chain.balances({ marketId: market.id })
+      assert.deepEqual(
+        [before.stablecoin, before.yes, before.no],
+        [1_000_000n * UNIT, 100_000n * UNIT, 100_000n * UNIT],
+      )
+      const { txHash } = await ann.chain.split(market.id, '12.5')
+      assert.match(txHash, /^0x[0-9a-f]{64}$/)
+      const after = await ann.chain.balances({ marketId: market.id })
+      assert.equal(before.stablecoin - after.stablecoin, 12_500_000n)
+      assert.deepEqual([after.yes - before.yes, after.no - before.no], [12_500_000n, 12_500_000n])
+      await ann.chain.merge(market.id, 12_500_000)
+      const { ether: _, ...end } = await ann.chain.balances({ marketId: market.id })
+      const { ether: paid, ...start } = before
+      assert.deepEqual(end, start)
+      assert.ok(paid > 0n)
+    },
+  )
 
   await t.test('two simultaneous splits by one trader are sent as two transactions', async () => {
     const [first, second] = await Promise.all([

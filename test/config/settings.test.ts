@@ -20,40 +20,40 @@ const NODE = {
 
 const WRONG: [string, Record<string, string>, RegExp][] = [
   [
-    'a port that is no number',
+    'a port that is not a number',
     { SIBYL_PORT: 'abc' },
     /^SIBYL_PORT: must be an integer from 0 to 65535, but it is "abc"$/,
   ],
   ['a port out of range', { SIBYL_PORT: '70000' }, /^SIBYL_PORT: must be an integer/],
-  ['a fraction', { SIBYL_PORT: '1.5' }, /^SIBYL_PORT: must be an integer/],
+  ['a port with a fraction', { SIBYL_PORT: '1.5' }, /^SIBYL_PORT: must be an integer/],
   [
-    'an empty number',
+    'a numeric setting with an empty value',
     { SIBYL_FRONT_THREADS: '' },
     /^SIBYL_FRONT_THREADS: must be an integer from 0 to 64 threads/,
   ],
   [
-    'an unknown name',
+    'an unknown setting',
     { SIBYL_PROT: '1' },
     /^SIBYL_PROT: there is no such setting; did you mean SIBYL_PORT\?$/,
   ],
   [
-    'a name that is near no other',
+    'an unknown setting whose name is not similar to any other',
     { SIBYL_SOMETHING_ELSE_ENTIRELY: '1' },
     /: there is no such setting; npm run settings lists all$/,
   ],
   [
-    'an address that is none',
+    'a chain RPC address that is not a URL',
     { SIBYL_CHAIN_RPC: 'node.example' },
     /^SIBYL_CHAIN_RPC: must be an address that begins with http:\/\/ or https:\/\/ at \[0\], but it is "node.example"$/,
   ],
-  ['a list that is no JSON', { SIBYL_CHAINS: '[' }, /^SIBYL_CHAINS: must be a list in JSON/],
+  ['a list that is not JSON', { SIBYL_CHAINS: '[' }, /^SIBYL_CHAINS: must be a list in JSON/],
   [
-    'a boolean in other words',
+    'a boolean other than true or false',
     { SIBYL_AUTH_BEARER: 'yes' },
     /^SIBYL_AUTH_BEARER: must be true or false, but it is "yes"$/,
   ],
   [
-    'an unknown level',
+    'an unknown log level',
     { SIBYL_LOG_LEVEL: 'loud' },
     /^SIBYL_LOG_LEVEL: must be one of trace, debug/,
   ],
@@ -64,45 +64,53 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   ],
   ['broken JSON', { SIBYL_CHAINS: '[' }, /^SIBYL_CHAINS: /],
   [
-    'a chain without address',
+    'a chain without contract addresses',
     { SIBYL_CHAINS: '[{"chainId":1,"role":"main"}]' },
     /^SIBYL_CHAINS: .*contracts/,
   ],
   [
-    'a pin beyond the partitions',
+    'a market pinned to a partition that does not exist',
     { SIBYL_MARKET_PINS: `{"0x${'0a'.repeat(32)}":8}` },
     /^SIBYL_MARKET_PINS: 0x(0a){32} is pinned to partition 8; the partitions are 0 to 7$/,
   ],
   [
-    'a pin of no market',
+    'a pin whose key is not a market id',
     { SIBYL_MARKET_PINS: `{"0x${'0A'.repeat(32)}":1}` },
     /^SIBYL_MARKET_PINS: 0x(0A){32} must be a market id/,
   ],
   [
-    'more market threads than partitions',
+    'a number of market threads above the number of partitions',
     { SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS: '2' },
     /^SIBYL_MARKET_THREADS: 3 threads cannot share the 2 partitions/,
   ],
   ['an unknown role', { SIBYL_ROLES: 'front,cook' }, /^SIBYL_ROLES: /],
   [
-    'all roles and one of them',
+    'a list of roles that contains "all" and another role',
     { SIBYL_ROLES: 'all,front' },
-    /^SIBYL_ROLES: must be either all, which includes every role/,
+    /^SIBYL_ROLES: must be either "all", which includes every role/,
   ],
   [
-    'a node without what nodes share',
+    'a cluster node without the settings that a node needs',
     { SIBYL_ROLES: 'front,market' },
     /^SIBYL_NODE, SIBYL_NATS_URL, SIBYL_LOG_URL, SIBYL_DATABASE_URL \(mysql:\/\/…\), SIBYL_MARKET_THREADS: must be set if SIBYL_ROLES is front,market$/,
   ],
   [
-    'a node whose database is a file',
+    'a cluster node whose database is a file',
     { ...NODE, SIBYL_DATABASE_URL: 'sqlite:x.db' },
     /^SIBYL_DATABASE_URL \(mysql:\/\/…\): must be set if SIBYL_ROLES is front$/,
   ],
-  ['a node with a chain of its own', { ...NODE, SIBYL_DEVNET: 'true' }, /^SIBYL_CHAIN_RPC: /],
-  ['links to nobody', { SIBYL_NATS_URL: 'nats://a' }, /^SIBYL_NATS_URL: .* SIBYL_ROLES is all$/],
   [
-    'nodes in production without a key to sign with',
+    'a cluster node with its own local chain',
+    { ...NODE, SIBYL_DEVNET: 'true' },
+    /^SIBYL_CHAIN_RPC: /,
+  ],
+  [
+    'a NATS URL outside a cluster',
+    { SIBYL_NATS_URL: 'nats://a' },
+    /^SIBYL_NATS_URL: .* SIBYL_ROLES is all$/,
+  ],
+  [
+    'a production cluster node without a cluster key',
     { ...NODE, SIBYL_PROFILE: 'production', SIBYL_DEVNET: 'false' },
     /^SIBYL_CLUSTER_KEY: must be set in production if SIBYL_ROLES is front/,
   ],
@@ -111,34 +119,38 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
     { ...NODE, SIBYL_CLUSTER_KEY: '0x1234' },
     /^SIBYL_CLUSTER_KEY: must be empty, or 0x and 64 hexadecimal digits, or a file that holds them$/,
   ],
-  ['a name that is no part of a subject', { ...NODE, SIBYL_NODE: 'a.b' }, /^SIBYL_NODE: /],
   [
-    'more partitions than a log can have',
+    'a node name that is not valid in a NATS subject',
+    { ...NODE, SIBYL_NODE: 'a.b' },
+    /^SIBYL_NODE: /,
+  ],
+  [
+    'a number of partitions above the maximum of a log',
     { SIBYL_LOG_PARTITIONS: '257' },
     /^SIBYL_LOG_PARTITIONS: .*256/,
   ],
   [
-    'a proxy that is no address',
+    'a trusted proxy that is not an IP address',
     { SIBYL_TRUSTED_PROXIES: '10.0.0.1,10.0.0.300' },
-    /^SIBYL_TRUSTED_PROXIES: 10.0.0.300 must be an IP address or a range$/,
+    /^SIBYL_TRUSTED_PROXIES: 10.0.0.300 must be an IP address or a range of addresses, such as/,
   ],
   [
-    'a range that is too narrow for its address',
+    'a trusted proxy range whose prefix is longer than the address',
     { SIBYL_TRUSTED_PROXIES: '10.0.0.0/33' },
     /^SIBYL_TRUSTED_PROXIES: 10.0.0.0\/33 must be an IP address/,
   ],
   [
-    'a burst that no batch fits into',
+    'a burst limit below the highest cost of one request',
     { SIBYL_LIMITS: 'true', SIBYL_LIMIT_KEY_BURST: '499' },
     /^SIBYL_LIMIT_KEY_BURST: 499 is too low: it must be at least 500, the highest cost of one request$/,
   ],
   [
-    'open writes for everybody',
+    'a public address with unauthenticated writes',
     { SIBYL_HOST: '0.0.0.0' },
     /^SIBYL_AUTH_BEARER: .*SIBYL_ALLOW_OPEN_WRITES/,
   ],
   [
-    'open writes for everybody behind a proxy',
+    'a trusted proxy with unauthenticated writes',
     { SIBYL_TRUSTED_PROXIES: '127.0.0.1' },
     /^SIBYL_AUTH_BEARER: .*through its proxy; .*SIBYL_ALLOW_OPEN_WRITES/,
   ],
@@ -197,7 +209,7 @@ test('a private key can be read from a file, and is never shown', (t) => {
   )
 })
 
-test('a key file that others can read, or the group can change, is refused with its mode', (t) => {
+test('a key file that other users can read or its group can change is refused, and the error names the file’s mode', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-keys-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'settlement.key')
@@ -252,7 +264,7 @@ test('error messages describe the required form of a setting in words, never as 
   for (const pattern of patterns) assert.match(PATTERN_WORDS[pattern] ?? '', /^must be /, pattern)
 })
 
-test('settings are shown under their environment names', () => {
+test('settings are shown under the names of their environment variables', () => {
   const shown = shownSettings(loadSettings({ SIBYL_PORT: '9000' }))
   assert.equal(shown.SIBYL_PORT, 9000)
   assert.deepEqual(
@@ -261,7 +273,7 @@ test('settings are shown under their environment names', () => {
   )
 })
 
-test('settings with the log on a database server and the main database in a file cause a warning', () => {
+test('a warning is shown if the log is on a database server but the main database is in a file', () => {
   const log = { SIBYL_LOG_URL: 'mysql://sibyl:hunter2@db/log' }
   assert.deepEqual(settingsWarnings(loadSettings({})), [])
   const both = { ...log, SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@db/sibyl' }

@@ -9,7 +9,7 @@ import { settingSources, settingsLines, shownSettings } from '#config/shown-sett
 
 const KEY = 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7'
 
-test('every shown setting has its source: the defaults, the profile, the environment or a file', (t) => {
+test('every shown setting names its source: the defaults, the profile, the environment or a file', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-keys-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'settlement.key')

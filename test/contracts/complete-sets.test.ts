@@ -265,7 +265,7 @@ describe('the operator cannot settle a mint or merge that the orders do not allo
     ['of an outcome that does not exist', BUY, {}, { outcome: 2 }, {}, 'OutcomeMismatch'],
     ['of a side that does not exist', 2, {}, {}, {}, 'WrongSide'],
     ['of two markets', BUY, {}, { marketId: ZERO_BYTES32 }, {}, 'MarketMismatch'],
-    ['of nothing', SELL, {}, {}, { size: 0n }, 'SizeZero'],
+    ['of size zero', SELL, {}, {}, { size: 0n }, 'SizeZero'],
     [
       'at a price of one',
       BUY,
@@ -292,7 +292,14 @@ describe('the operator cannot settle a mint or merge that the orders do not allo
     ],
     ['below the sell limit of a merge', SELL, {}, {}, { price: 499_999n }, 'PriceBelowSellLimit'],
     ['below the other seller’s limit', SELL, {}, {}, { price: 500_001n }, 'PriceAboveBuyLimit'],
-    ['below a limit above one', SELL, { price: 2n ** 64n - 1n }, {}, {}, 'PriceAboveBuyLimit'],
+    [
+      'below a sell limit that is above one',
+      SELL,
+      { price: 2n ** 64n - 1n },
+      {},
+      {},
+      'PriceAboveBuyLimit',
+    ],
   ]
   for (const [name, side, yes, no, terms, reason] of cases) {
     test(`the operator cannot settle a mint or merge ${name}`, async () => {
@@ -417,7 +424,7 @@ describe('hostile code in a trader’s account affects only mints of this trader
     ['reverts with very long data', REFUSE_HUGELY],
     ['burns its gas', BURN_GAS],
   ] as const) {
-    test(`if hostile code of an account ${name}, only that account’s mints fail, in the buy and the sell position`, async () => {
+    test(`if hostile code of an account ${name}, only that account’s mints fail, whether its order is passed as the buy or the sell order`, async () => {
       const { ann, bob, chain, owner, settlement, verdicts, fund } = world
       await fund(bob, { collateral: STAKE })
       await delegate(ann, mode)
@@ -513,7 +520,7 @@ describe('mints and merges fail if the stablecoin has blocked an account', () =>
   for (const [name, blocked, fault] of [
     ['the buyer', ['ann'], 'Buyer'],
     ['the seller', ['carol'], 'Seller'],
-    ['both', ['ann', 'carol'], 'None'],
+    ['both traders', ['ann', 'carol'], 'None'],
     ['the settlement contract', [], 'None'],
   ] as const) {
     test(`a mint or merge reports the side at fault, if any, when the stablecoin has blocked ${name}`, async () => {

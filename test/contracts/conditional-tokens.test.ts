@@ -461,7 +461,7 @@ describe('our conditional tokens behave like the original contract', () => {
   })
 })
 
-describe('an owner of outcome tokens can approve by a signature', () => {
+describe('an owner of outcome tokens can approve an operator by a signature', () => {
   test("any account can submit the owner's signed approval or revocation", async () => {
     const { ann, relayer, chain, settlement, conditionalTokens, read, signApproval } = world
     for (const approved of [true, false]) {
@@ -524,7 +524,7 @@ describe('an owner of outcome tokens can approve by a signature', () => {
   })
 })
 
-describe('an owner of outcome tokens can redeem by a signature', () => {
+describe('an owner of outcome tokens can redeem them by a signature', () => {
   /** Returns a condition that is resolved to YES. Ann has 100 shares of each outcome. */
   async function resolved(): Promise<Hex> {
     const { owner, ann, chain, conditionalTokens, fund, read } = world

@@ -229,8 +229,8 @@ describe('a contract account can trade', () => {
   })
 })
 
-describe('a Safe with one owner can trade', () => {
-  test('a Safe with one owner buys and sells by signatures of its owner', async () => {
+describe('a Safe wallet with one owner can trade', () => {
+  test('a Safe wallet with one owner buys and sells by signatures of its owner', async () => {
     const { chain, owner, collateral, settlement, trade, shares, bob, sell, hashOrder } = world
     const safe = await makeSafe(chain, owner, key)
     await chain.send(owner, collateral, 'mint', [safe.address, 100n * UNIT])

@@ -99,7 +99,7 @@ describe('an account can appoint a delegate', () => {
     assert.equal(await outcomeOf(await pair(bot)), 'InvalidSignature (Buyer)')
   })
 
-  test('after a delegate is revoked, its matched orders still settle during the delay of a cancellation', async () => {
+  test('after a delegate is revoked, its matched orders still settle during the cancellation delay', async () => {
     const { chain, delegates, ann, read } = world
     await appoint((await chain.now()) + 30n * DAY)
     const orders = await pair(bot)
@@ -125,7 +125,7 @@ describe('an account can appoint a delegate', () => {
     assert.equal(await read(delegates, 'settlesUntil', [ann.address, bot.address]), effectiveAt)
   })
 
-  test('a delegation can be extended immediately, and shortened to no less than the delay', async () => {
+  test('a delegation can be extended immediately, but a shortened one still settles orders for at least the cancellation delay', async () => {
     const { chain, delegates, ann, read } = world
     const ends = () => read(delegates, 'settlesUntil', [ann.address, bot.address])
     const now = await chain.now()

@@ -215,7 +215,7 @@ describe('hostile code in a buyer’s account harms no other trader', () => {
   })
 })
 
-describe('the stablecoin can misbehave', () => {
+describe('settlement withstands a stablecoin that misbehaves', () => {
   let token: Contract<typeof hostileCollateralAbi>
   let settlement: World['settlement']
   let hostile: World
@@ -321,7 +321,7 @@ describe('the stablecoin can misbehave', () => {
   for (const [name, blocked, fault] of [
     ['the buyer', ['ann'], 'Buyer'],
     ['the seller', ['bob'], 'Seller'],
-    ['both', ['ann', 'bob'], 'None'],
+    ['both traders', ['ann', 'bob'], 'None'],
   ] as const) {
     test(`a fill reports the side at fault, if any, when the stablecoin has blocked ${name}`, async () => {
       const { chain, owner } = hostile
@@ -336,7 +336,7 @@ describe('the stablecoin can misbehave', () => {
     })
   }
 
-  test('a stablecoin cannot reenter the settlement', async () => {
+  test('a stablecoin cannot call back into the settlement contract during a settlement', async () => {
     const { chain, owner } = hostile
     await chain.send(owner, settlement, 'setOperator', [token.address, true])
     const inner = encodeFunctionData({

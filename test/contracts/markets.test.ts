@@ -107,7 +107,7 @@ describe('the markets of the factory are created and resolved by the rules of th
     assert.equal(await read({ address, abi: marketAbi }, 'marketId', []), id)
   })
 
-  test('the factory refuses a market without a maker role, with a past end, with invalid text, or that already exists', async () => {
+  test('the factory refuses a market if its creator lacks the maker role, its end is past, its text is invalid, or it already exists', async () => {
     const { owner, maker, carol, chain, factory } = world
     const [question, description, category, expiration] = await terms()
     const create = (
@@ -232,7 +232,7 @@ describe('a market can belong to an event', () => {
     assert.deepEqual(await read(factory, 'predictMarket', [maker.address, ...args]), [address, id])
   })
 
-  test('the factory refuses an event market with a stranger’s signature, with other metadata, or without a maker role', async () => {
+  test('the factory refuses an event market if a stranger signed it, its metadata was not signed, or its creator lacks the maker role', async () => {
     const { maker, carol, chain, factory } = world
     const { args, address } = await prepare()
     const create = async (
@@ -331,10 +331,10 @@ describe('a quick market opens and resolves by the prices that its operator repo
 
   for (const [name, end, outcome] of [
     ['above', STRIKE + 1n, YES],
-    ['equal', STRIKE, YES],
+    ['equal to', STRIKE, YES],
     ['below', STRIKE - 1n, NO],
   ] as const) {
-    test(`a quick market resolves to ${outcome === YES ? 'YES' : 'NO'} if the end price compared to the start price is ${name}`, async () => {
+    test(`a quick market resolves to ${outcome === YES ? 'YES' : 'NO'} if its end price is ${name} its start price`, async () => {
       const { bob, chain, factory, fund, read, balance, conditionalTokens, collateral } = world
       const market = await predicted()
       await create(market)
@@ -373,7 +373,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     })
   }
 
-  test('a quick market resolves with a different start price only if both prices come from another source', async () => {
+  test('a quick market can be resolved with a start price other than its own only if both reported prices come from another source', async () => {
     const { chain, read } = world
     const market = await predicted()
     await create(market)
@@ -402,7 +402,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     assert.equal(await read({ address, abi: marketAbi }, 'marketId', []), id)
   })
 
-  test('the factory refuses a quick market with a wrong creator, name, interval, start or price, or that already exists', async () => {
+  test('the factory refuses a quick market if its creator, name, interval, start or price is wrong, or if it already exists', async () => {
     const { carol, quickOperator, owner, chain, factory } = world
     const market = await predicted()
     const { startTime } = market

@@ -271,11 +271,21 @@ describe('the settlement contract rejects an invalid fill without affecting othe
       approved,
     ])
   const cases: Case[] = [
-    { name: 'two buys', fault: 'None', reason: 'WrongSide', sell: { side: 0 } },
-    { name: 'two sells', fault: 'None', reason: 'WrongSide', buy: { side: 1 } },
+    { name: 'two buy orders', fault: 'None', reason: 'WrongSide', sell: { side: 0 } },
+    { name: 'two sell orders', fault: 'None', reason: 'WrongSide', buy: { side: 1 } },
     { name: 'a side that does not exist', fault: 'None', reason: 'WrongSide', buy: { side: 2 } },
-    { name: 'two markets', fault: 'None', reason: 'MarketMismatch', sell: { marketId: other } },
-    { name: 'two outcomes', fault: 'None', reason: 'OutcomeMismatch', sell: { outcome: NO } },
+    {
+      name: 'orders for two markets',
+      fault: 'None',
+      reason: 'MarketMismatch',
+      sell: { marketId: other },
+    },
+    {
+      name: 'orders for two outcomes',
+      fault: 'None',
+      reason: 'OutcomeMismatch',
+      sell: { outcome: NO },
+    },
     {
       name: 'an outcome that does not exist',
       fault: 'None',
@@ -311,31 +321,31 @@ describe('the settlement contract rejects an invalid fill without affecting othe
       fill: { price: 549_999n },
     },
     {
-      name: 'a fee recipient of the buyer',
+      name: 'a fee recipient in the buy order',
       fault: 'Buyer',
       reason: 'FeeRecipientNotZero',
       buy: { makerFeeRecipient: `0x${'22'.repeat(20)}` },
     },
     {
-      name: 'a fee recipient of the seller',
+      name: 'a fee recipient in the sell order',
       fault: 'Seller',
       reason: 'FeeRecipientNotZero',
       sell: { makerFeeRecipient: `0x${'22'.repeat(20)}` },
     },
     {
-      name: 'more than the buy order',
+      name: 'a larger size than the buy order',
       fault: 'Buyer',
       reason: 'OrderOverfilled',
       buy: { size: 9n * UNIT },
     },
     {
-      name: 'more than the sell order',
+      name: 'a larger size than the sell order',
       fault: 'Seller',
       reason: 'OrderOverfilled',
       sell: { size: 9n * UNIT },
     },
     {
-      name: 'more than both orders',
+      name: 'a larger size than either order',
       fault: 'Both',
       reason: 'OrderOverfilled',
       buy: { size: 1n },
@@ -389,7 +399,7 @@ describe('the settlement contract rejects an invalid fill without affecting othe
     },
   ]
   for (const { name, fault, reason, prepare, ...terms } of cases) {
-    test(`a fill with ${name} is rejected alone with reason ${reason} and side at fault ${fault}`, async () => {
+    test(`a fill with ${name} is rejected with reason ${reason} and side at fault ${fault}`, async () => {
       const { ann, bob, buy, sell, settle, balance, shares } = world
       await prepare?.()
       const good = await crossing()
@@ -413,7 +423,7 @@ describe('the settlement contract rejects an invalid fill without affecting othe
     })
   }
 
-  test('a fill with signatures of other accounts is rejected alone (InvalidSignature)', async () => {
+  test('a fill with signatures of other accounts is rejected with InvalidSignature', async () => {
     const { ann, bob, carol, buy, sell, sign, trade } = world
     const terms = { price: 550_000n, size: UNIT }
     const buyOrder = await buy(ann, market.id, terms)
@@ -442,7 +452,7 @@ describe('the settlement contract rejects an invalid fill without affecting othe
     }
   })
 
-  test('a fill of expired orders is rejected alone (OrderExpired), but not before the grace period ends', async () => {
+  test('a fill of expired orders is rejected with OrderExpired, but not before the grace period ends', async () => {
     const { ann, bob, buy, sell, trade, chain } = world
     const now = await chain.now()
     const terms = { price: 550_000n, size: 10n * UNIT }
@@ -703,7 +713,7 @@ describe('a batch can contain two permits of one owner', () => {
     assert.equal(await read(collateral, 'allowance', [ann.address, settlement.address]), 0n)
   })
 
-  test('a batch whose permits are not in the order of their fills reverts', async () => {
+  test('a batch reverts unless its permits are listed in the same sequence as their fills', async () => {
     const { ann, usdcPermit, settlement, chain, owner } = world
     const orders = await crossing()
     const fills = [fillOf({ size: UNIT }), fillOf({ size: UNIT, fillIndex: 1 })]

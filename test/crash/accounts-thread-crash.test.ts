@@ -14,7 +14,7 @@ import { TEST_PARTITIONS } from '../support/partitions.ts'
 import { marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
 import { startSupervised } from './supervised-threads.ts'
 
-test('an accounts thread that crashes right after its start waits for orders in flight after the restart', async (t) => {
+test('if the accounts thread crashes right after its start, the restarted thread waits for the orders in flight', async (t) => {
   const chain = await openTestChain({ seed: true, chainId: 31_338 })
   t.after(() => chain.close())
   const { chainId } = chain.settings

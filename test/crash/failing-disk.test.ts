@@ -75,7 +75,7 @@ test('an exchange whose disk fails to sync loses no answered request', async (t)
   }
 
   await t.test(
-    'when a sync of the log fails, the log has every answered request, and other requests get OUTCOME_UNKNOWN',
+    'when a sync of the log fails, the log contains every request that was accepted, and other requests get OUTCOME_UNKNOWN',
     async () => {
       const received = await placeBeyondFailure('/partition-0.db-wal')
       assert(received.has('OUTCOME_UNKNOWN'), [...received].join())

@@ -30,7 +30,7 @@ async function emptyPublicLog({ dataDir }: Exchange): Promise<void> {
   await closeDatabase(database)
 }
 
-test('a witness accepts every checkpoint of an exchange that is killed and has lost its public log', async (t) => {
+test('a witness accepts every checkpoint of an exchange that is killed repeatedly and then loses its public log', async (t) => {
   const report = await crashUnderWitness({
     ...{ kills: KILLS, seed, environments: [{}] },
     whileDown: async (round, exchange) => {

@@ -37,7 +37,7 @@ test('the demo maker’s assumed price of a market drifts, and stays between 0.1
   assert.equal(drift(900_000, 1), 900_000)
 })
 
-test('the demo maker values YES at 0.5 at the start price of a price market, and at 0.9 one percent above', () => {
+test('in a price market, the demo maker values YES at 0.5 if the price equals the start price, and at 0.9 if it is one percent higher', () => {
   assert.equal(fairOfPrice(6_000_000_000_000, 6_000_000_000_000), 500_000)
   assert.equal(fairOfPrice(6_000_000_000_000, 6_060_000_000_000), 900_000)
   assert.equal(fairOfPrice(6_000_000_000_000, 5_000_000_000_000), 100_000)

@@ -9,7 +9,7 @@ test('the decimal text of an asset price is parsed exactly', () => {
   assert.equal(priceOfDecimal('3200'), 320_000_000_000)
 })
 
-test('an asset price of mantissa and exponent is converted to eight decimals', () => {
+test('an asset price given as mantissa and exponent is converted to eight decimals', () => {
   assert.equal(priceOfScaled('6415243000000', -8), 6_415_243_000_000)
   assert.equal(priceOfScaled('6415243', -2), 6_415_243_000_000)
   assert.equal(priceOfScaled('64152430000001', -9), 6_415_243_000_000)

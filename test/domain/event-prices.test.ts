@@ -35,7 +35,7 @@ test('if the asks of an exclusive event sum to less than 1, the difference is re
   assert.deepEqual([bidSum, askSum, gap], [900_000, 950_000, -50_000])
 })
 
-test('the YES price sum of an event includes the payout of a resolved market, and no withdrawn market', () => {
+test('the YES price sum of an event includes the payouts of resolved markets, and omits withdrawn markets', () => {
   const quotes = [
     quote(0, 0, { status: 'resolved', winningOutcome: 0 }),
     quote(0, 0, { status: 'resolved', winningOutcome: 1, lastPrices: [990_000, 0] }),

@@ -45,7 +45,7 @@ const FLAWED: [string, Partial<Record<keyof Order, unknown>>, string, string][] 
 ]
 
 for (const [what, change, code, field] of FLAWED) {
-  test(`validation of an order reports ${what}, and names its field`, () => {
+  test(`validation of an order reports ${what}, and names the field`, () => {
     const flaws = orderFlaws({ ...order, ...change } as Order, NOW_SEC)
     assert.deepEqual(
       flaws.map(({ rejected, field }) => [rejected, field]),

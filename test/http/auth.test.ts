@@ -595,7 +595,7 @@ async function atOnce<Result>(work: Promise<Result>): Promise<[Result, boolean]>
   return [await work, !turned]
 }
 
-test('the signature of a reusable token is verified once, but its key and its expiration on every request', async () => {
+test('the signature of a reusable token is verified once, but its key and its expiration are checked on every request', async () => {
   const { authenticator, clock, byId } = given({ singleUse: false })
   const header = bearer()
   const principal = { keyId: live.key.id, address: live.key.address }

@@ -95,7 +95,7 @@ test('refusals to an IP address with many refusals are delayed, and the delay ta
   }
 })
 
-test('a front that closes sends its delayed refusals first', async (t) => {
+test('a front sends its delayed refusals before it closes', async (t) => {
   const { front, ask, waiting, insist } = await startFlooded(t)
   await insist()
   const { answered } = await ask()

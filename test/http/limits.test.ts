@@ -241,11 +241,16 @@ const FORWARDED: readonly [what: string, peer: string, header: string, client: s
   ['entries that the client wrote are ignored', '10.0.0.1', '1.1.1.1, 203.0.113.5', '203.0.113.5'],
   ['two proxies', '10.0.0.1', '203.0.113.5, 192.0.2.10', '203.0.113.5'],
   ['a proxy without the header', '10.0.0.1', '', '10.0.0.1'],
-  ['rubbish', '10.0.0.1', '203.0.113.5, unknown', '10.0.0.1'],
-  ['rubbish behind a proxy', '10.0.0.1', 'unknown, 192.0.2.10', '192.0.2.10'],
-  ['only proxies', '10.0.0.1', '10.1.1.1, 10.2.2.2', '10.1.1.1'],
-  ['IPv6', 'fd00::1', '2001:db8::7', '2001:db8::7'],
-  ['IPv4 in IPv6', '10.0.0.1', '::ffff:203.0.113.5', '203.0.113.5'],
+  ['an entry that is not an IP address', '10.0.0.1', '203.0.113.5, unknown', '10.0.0.1'],
+  [
+    'an entry that is not an IP address behind two proxies',
+    '10.0.0.1',
+    'unknown, 192.0.2.10',
+    '192.0.2.10',
+  ],
+  ['a header that lists only proxies', '10.0.0.1', '10.1.1.1, 10.2.2.2', '10.1.1.1'],
+  ['an IPv6 address', 'fd00::1', '2001:db8::7', '2001:db8::7'],
+  ['an IPv4 address in IPv6 notation', '10.0.0.1', '::ffff:203.0.113.5', '203.0.113.5'],
 ]
 
 for (const [what, peer, header, client] of FORWARDED) {
@@ -336,12 +341,12 @@ test('a client that sends too many requests gets 429 with the time to wait, but 
 })
 
 const PAID: readonly [what: string, method: string, path: string, status: number][] = [
-  ['an unknown path', 'GET', '/nothing/here', 404],
-  ['a method that the path does not take', 'PATCH', '/who', 405],
-  ['a preflight', 'OPTIONS', '/orders', 204],
-  ['a bad parameter', 'GET', '/echo/rubbish', 400],
+  ['a request for an unknown path', 'GET', '/nothing/here', 404],
+  ['a request with a method that the path does not support', 'PATCH', '/who', 405],
+  ['a CORS preflight request', 'OPTIONS', '/orders', 204],
+  ['a request with an invalid parameter', 'GET', '/echo/rubbish', 400],
   ['a health check', 'GET', '/healthz', 200],
-  ['a check of readiness without a body', 'HEAD', '/readyz', 200],
+  ['a readiness check with the method HEAD', 'HEAD', '/readyz', 200],
 ]
 
 for (const [what, method, path, status] of PAID) {
@@ -381,7 +386,7 @@ test('caches that clients share may keep an answer, but never the refusal of a c
   assert.deepEqual(await ask('/dear?unknown=1'), [429, 'no-store'])
 })
 
-test('a longer answer costs more units, and a 304 answer costs as much as one read', async (t) => {
+test('a longer answer costs more units, and a 304 answer for a static file costs as much as one read', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 200, ipPerSecond: 0.001 })
   const ask = async (path: string, headers: Record<string, string> = {}) => {
     const response = await fetch(`${url}${path}`, {
@@ -411,14 +416,14 @@ for (const [what, method, headers, status] of [
   ['a HEAD request', 'HEAD', {}, 200],
   ['a 304 answer', 'GET', { 'if-none-match': '*' }, 304],
 ] as const) {
-  test(`${what} costs as much as the answer that was made for it`, async (t) => {
+  test(`${what} costs as much as the full answer that the server generated for it`, async (t) => {
     const { url } = await startLimitedFront(t, {}, { ipBurst: 100, ipPerSecond: 0.001 })
     const answer = await fetch(`${url}/long`, { method, headers })
     assert.deepEqual([answer.status, remaining(answer)], [status, 90])
   })
 }
 
-test('a client whose units are used up cannot have long answers made for the price of short ones', async (t) => {
+test('a client that has used up its units cannot make the server generate further long answers', async (t) => {
   let made = 0
   const limits = { ipBurst: 100, ipPerSecond: 0.001 }
   const { url } = await startLimitedFront(t, {}, limits, () => made++)
@@ -427,7 +432,7 @@ test('a client whose units are used up cannot have long answers made for the pri
   assert.equal(made, 10)
 })
 
-test('units of an answer that was made are spent even if too few are left, by all who asked at the same time', () => {
+test('every generated answer is charged in full even if too few units are left, also among simultaneous requests', () => {
   let nowMs = 5_000
   const draws = makeDraws(2)
   const limiter = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs, draws.note)

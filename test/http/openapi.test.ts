@@ -36,7 +36,7 @@ test('the API document of a running front is valid OpenAPI 3.1', async (t) => {
   assert.equal(document.paths['/docs/show.js'], undefined)
 })
 
-test('each request for the API document returns new live examples', async (t) => {
+test('each request for the API document gets newly generated examples', async (t) => {
   let made = 0
   const liveExamples = async () => {
     made++

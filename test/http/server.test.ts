@@ -132,7 +132,7 @@ test('no answer names the server or its version', async (t) => {
   }
 })
 
-test('with allowed origins *, any web page can read the answers', async (t) => {
+test('if the setting of allowed origins is *, any web page can read the answers', async (t) => {
   const { url } = await startTestFront(t)
   const headers = { origin: 'https://a.example', 'access-control-request-method': 'DELETE' }
   const preflight = await fetch(`${url}/orders/${MARKET}`, { method: 'OPTIONS', headers })
@@ -427,7 +427,7 @@ test('if the port is in use, the start fails, and the error names the setting th
   await assert.rejects(named, /in use; SIBYL_PORT=<another port> chooses another$/)
 })
 
-test('several fronts can share a port that was reserved before', async (t) => {
+test('several fronts can share a port that was reserved before they started', async (t) => {
   const port = await claimPort('127.0.0.1', 0)
   const first = await startTestFront(t, { port, sharePort: true })
   const second = await startTestFront(t, { port, sharePort: true })

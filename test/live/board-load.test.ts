@@ -222,7 +222,7 @@ for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
   [seed, false] as const,
   [seed, true] as const,
 ])) {
-  const what = dozes ? 'and lets partitions doze ' : ''
+  const what = dozes ? 'and pauses the events of partitions ' : ''
   test(`a front that stalls ${what}at random recovers all lost events, seed ${seed}`, async (t) => {
     const random = randomFrom(seed)
     const link = startLink(random)

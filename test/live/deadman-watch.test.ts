@@ -103,7 +103,7 @@ test('a dead-man switch is retried until its cancels are confirmed', async () =>
   assert.deepEqual([world.cancelled.length, stored.length], [1, 0])
 })
 
-test('a due dead-man switch is read from the database again before it fires, in case of a renewal', async () => {
+test('a due dead-man switch is read from the database again before it fires, because it may have been renewed', async () => {
   const bob = { keyId: 'k2', address: traderNamed('bob'), dueAtMs: 1_003_000 }
   const { world, watch, stored } = given([ann(1_000_000), bob])
   world.before = async () => {

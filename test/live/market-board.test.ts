@@ -80,7 +80,7 @@ test('a front’s list of markets stays in order while markets are added and rem
   }
 })
 
-test('a share link leads only to the oldest market with its digits, or to none after that market’s removal', () => {
+test('a share link leads to the oldest market whose id has its digits, and to no market after that market is removed', () => {
   const board = makeBoard({ isWhole: () => true, isCurrent: () => true })
   const id = (end: string) => `0x${'3fa9c1d2e4b5'.padEnd(64 - end.length, '0')}${end}` as MarketId
   board.follow([openedAt(id('1'), 20), openedAt(id('2'), 10), openedAt(id('3'), 30)])

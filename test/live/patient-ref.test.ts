@@ -66,7 +66,7 @@ test('a request that was sent but not answered is not retried', async (t) => {
   assert.deepEqual(await asked, { unanswered: 'closed' })
 })
 
-test('a request that waits too long for an unavailable thread, or exceeds the limit of waiting requests, is answered as full', async (t) => {
+test('a request that waits too long for an unavailable thread, or exceeds the limit of waiting requests, gets the result "full"', async (t) => {
   const ref = makePatientRef(makeRef<P>(), PATIENCE)
   t.after(() => ref.close())
   const waiting = [1, 2].map((value) => ref.ask('Ask', { value }, 40))

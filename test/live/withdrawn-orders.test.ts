@@ -132,7 +132,7 @@ test('an order is valid again if a reorg removes its on-chain cancellation', asy
   assert.equal(await its.flaw('ann', 'a'), 'good')
 })
 
-test('if traders with on-chain cancellations exceed the memory limit, a front reads each trader from the database once', async () => {
+test('if more traders have on-chain cancellations than fit in memory, a front reads each trader’s cancellations from the database once', async () => {
   const its = given({ accountsMax: 2 })
   for (const name of ['t1', 't2', 't3']) its.withdrawBelow(name, 500, false)
   its.known.reload()

@@ -187,7 +187,7 @@ test('the load tester checks an exchange and reports the figures', async (t) => 
 
 test('the load tester prints one line and exits with code 2 if an option is invalid', async () => {
   for (const [args, line] of [
-    [['--profile', 'huge'], /^load: there is no profile "huge"; there are smoke, .*\n$/],
+    [['--profile', 'huge'], /^load: there is no profile "huge"; the profiles are smoke, .*\n$/],
     [['--rate', '-5'], /^load: --rate must be a number from .*, not "-5"\n$/],
     [['--url', 'exchange.example'], /^load: --url must be like http:.* or https:.*\n$/],
     [['--sockets', '1.5'], /^load: --sockets must be a whole number .*\n$/],

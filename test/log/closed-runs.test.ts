@@ -356,7 +356,7 @@ function mergedElsewhere(what: Pick<MergeJob, 'source'>, fileKiBMax: number) {
 const onLinux = { skip: !existsSync('/proc/self/fd') && 'Linux is needed' }
 
 test(
-  'a file of closed orders that does not fit on the disk leaves no file and no open handle',
+  'if a file of closed orders does not fit on the disk, neither a partial file nor an open handle remains',
   onLinux,
   () => {
     fill(open(), some(400))

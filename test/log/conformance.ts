@@ -106,7 +106,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('the log appends a batch larger than a row in one transaction and with contiguous offsets', async () => {
+  test('a batch that is too large for one row is appended in one transaction and gets contiguous offsets', async () => {
     const log = await open()
     const big = { ...note(1), note: 'x'.repeat(1_500_000) }
     const events = [
@@ -228,7 +228,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('the log removes only projected events that no market needs and that precede the last batch', async () => {
+  test('the log removes an event only if it is projected, no market needs it, and it precedes the last batch', async () => {
     let log = await open()
     for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
     const otherNote = notes(other)

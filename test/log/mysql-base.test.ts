@@ -102,14 +102,14 @@ function tests(databases: TestDatabases): void {
   }
 
   const PAUSES = [
-    ['names its base', 'INTO log_bases'],
+    ['records its base', 'INTO log_bases'],
     ['deletes rows', 'DELETE FROM log '],
     ['deletes older bases', 'DELETE FROM log_bases '],
     ['deletes files', 'DELETE FROM log_files '],
   ] as const
 
   for (const [what, statement] of PAUSES) {
-    test(`an owner that pauses right before it ${what} does not damage the base that a new owner writes`, async () => {
+    test(`if an owner pauses right before it ${what}, the base that a new owner writes stays intact`, async () => {
       const { take, base, names, server, url } = await place()
       const first = await take()
       await append(first, 1)

@@ -57,7 +57,7 @@ test('after a database error with an unknown code, the result of the statement c
   assert.equal(meaningOf(new Error('lost')), 'unknown')
 })
 
-test('a database server with settings that could lose log rows is reported, and one with too small packets is refused', () => {
+test('a database server whose settings could lose log rows is reported, and one whose packet size limit is too low is refused', () => {
   const doubts = (variables: Record<string, string>) =>
     doubtsOf('here', new Map(Object.entries(variables)))
   const safe = {

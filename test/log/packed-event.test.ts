@@ -118,7 +118,7 @@ function inMarket(event: MarketEvent, marketId: MarketId): MarketEvent {
   return { ...event, marketId }
 }
 
-test('rows of existing logs are read, and their events are encoded in exactly the same bytes', () => {
+test('events are read from the rows of existing logs, and encoding these events again gives exactly the same bytes', () => {
   const { events, rows } = fixture(2)
   assert.deepEqual(packed(events), rows)
   assert.deepEqual(PACKED.read(rows), events)

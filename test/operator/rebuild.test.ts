@@ -147,10 +147,10 @@ await onBothDatabases('a rebuild with missing files is refused', ({ fresh, diale
     writeFileSync(middle, spoilt)
     await assert.rejects(into(lost), says('LOG_ARCHIVE_DAMAGED', /partition 1: .*\.events/))
     writeFileSync(middle, whole.subarray(0, whole.length - 3))
-    await assert.rejects(into(lost), says('LOG_ARCHIVE_DAMAGED', /its end of/))
+    await assert.rejects(into(lost), says('LOG_ARCHIVE_DAMAGED', /its end is wrong/))
     // A segment of another partition is reported as damage.
     writeFileSync(middle, readFileSync(segments(dataDir, log.id, 0)[1]!))
-    await assert.rejects(into(lost), says('LOG_ARCHIVE_DAMAGED', /its end of/))
+    await assert.rejects(into(lost), says('LOG_ARCHIVE_DAMAGED', /its end is wrong/))
     writeFileSync(middle, whole)
     await into(lost)
     assert.deepEqual(await withDatabase(lost, tablesOf), await withDatabase(kept, tablesOf))

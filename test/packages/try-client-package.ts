@@ -207,7 +207,7 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
   )
 
   await t.test(
-    'the types of the client package compile with the module resolution bundler',
+    'the types of the client package compile with the module resolution "bundler"',
     async () => {
       const options = { ...strict, module: 'esnext', moduleResolution: 'bundler', target: 'es2024' }
       await compiles(folder, { ...options, skipLibCheck: true, files: uses })

@@ -73,7 +73,7 @@ test('messages that are sent in one turn of the event loop form one batch, or se
   channel.close()
 })
 
-test('if a peer sends a message and then its answer, the message arrives first', async () => {
+test('a message that a peer sends before it answers a request arrives before the answer', async () => {
   const { port1, port2 } = new MessageChannel()
   const order: string[] = []
   const near = new Channel<Echo>(port1, OPTIONS, { received: (type) => order.push(type) })
@@ -88,7 +88,7 @@ test('if a peer sends a message and then its answer, the message arrives first',
   near.close()
 })
 
-test('a request above the limit of requests in flight is answered as full, and is never sent', async () => {
+test('a request above the limit of requests in flight gets the result "full", and is never sent', async () => {
   const { near, received, far, onHeard } = pair({ inFlightMax: 2 })
   const first = near.ask('Echo', { n: 1 })
   const second = near.ask('Echo', { n: 2 })
@@ -102,7 +102,7 @@ test('a request above the limit of requests in flight is answered as full, and i
   near.close()
 })
 
-test('a request that is unanswered at its deadline is reported as late, and a later answer is ignored', async () => {
+test('a request that is unanswered at its deadline gets the result "late", and a later answer is ignored', async () => {
   const { near, far, received, onHeard } = pair()
   const late = await near.ask('Echo', { n: 1 }, 30)
   assert.deepEqual(late, { unanswered: 'late' })
@@ -116,7 +116,7 @@ test('a request that is unanswered at its deadline is reported as late, and a la
   near.close()
 })
 
-test('when a channel closes, waiting and later requests are answered as closed, and the closing is reported once', async () => {
+test('when a channel closes, waiting and later requests get the result "closed", and the closing is reported once', async () => {
   const { near, far, closedCount } = pair()
   const waiting = near.ask('Echo', { n: 1 })
   far.close()

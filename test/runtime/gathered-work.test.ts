@@ -43,7 +43,7 @@ test('a first task is sent immediately, and tasks that arrive during its run are
   assert.deepEqual(await Promise.all(results), [1, 4, 9, 16, 25])
 })
 
-test('tasks of a batch that remain undone are queued again, before later tasks', async () => {
+test('if a batch leaves some of its tasks undone, these are queued again, before later tasks', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   sent[0]?.done()

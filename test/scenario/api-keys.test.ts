@@ -156,14 +156,14 @@ test('traders can register, use and revoke API keys on an exchange with two fron
       'signature',
     ],
     [
-      'another address',
+      'an address other than that of the signer',
       { ...good, address: bob.address },
       401,
       'UNAUTHORIZED_INVALID_SIGNATURE',
       'signature',
     ],
     [
-      'another message',
+      'a signature of another message',
       {
         ...good,
         signature: await annWallet.signMessage({ message: registerMessage('Other', ann.address) }),
@@ -173,7 +173,7 @@ test('traders can register, use and revoke API keys on an exchange with two fron
       'signature',
     ],
     [
-      'a signature that is none',
+      'a malformed signature',
       { ...good, signature: '0x1234' },
       401,
       'UNAUTHORIZED_INVALID_SIGNATURE',
@@ -188,15 +188,21 @@ test('traders can register, use and revoke API keys on an exchange with two fron
     ],
     ['no signature', { address: ann.address }, 400, 'MISSING_FIELD', 'signature'],
     ['no address', { signature: good.signature }, 400, 'MISSING_FIELD', 'address'],
-    ['half an address', { ...good, address: '0x1234' }, 400, 'INVALID_FIELD', 'address'],
+    ['an incomplete address', { ...good, address: '0x1234' }, 400, 'INVALID_FIELD', 'address'],
     ['an address that is a number', { ...good, address: 7 }, 400, 'INVALID_FIELD', 'address'],
-    ['a name of two lines', { ...good, name: 'a\r\nb' }, 400, 'INVALID_FIELD', 'name'],
-    ['a name with NUL', { ...good, name: 'a\0b' }, 400, 'INVALID_FIELD', 'name'],
+    ['a name with a line break', { ...good, name: 'a\r\nb' }, 400, 'INVALID_FIELD', 'name'],
+    ['a name with a NUL character', { ...good, name: 'a\0b' }, 400, 'INVALID_FIELD', 'name'],
     ['a name that is too long', { ...good, name: 'x'.repeat(101) }, 400, 'INVALID_FIELD', 'name'],
-    ['an end in the past', { ...good, expiresAt: 1_000 }, 400, 'INVALID_FIELD', 'expiresAt'],
-    ['an end that is no time', { ...good, expiresAt: 'soon' }, 400, 'INVALID_FIELD', 'expiresAt'],
-    ['a field that does not exist', { ...good, admin: true }, 400, 'INVALID_FIELD', 'admin'],
-    ['no JSON', '{', 400, 'INVALID_JSON'],
+    ['an expiration in the past', { ...good, expiresAt: 1_000 }, 400, 'INVALID_FIELD', 'expiresAt'],
+    [
+      'an expiration that is not a time',
+      { ...good, expiresAt: 'soon' },
+      400,
+      'INVALID_FIELD',
+      'expiresAt',
+    ],
+    ['an unknown field', { ...good, admin: true }, 400, 'INVALID_FIELD', 'admin'],
+    ['a body that is not JSON', '{', 400, 'INVALID_JSON'],
   ]
   for (const [what, body, status, code, field] of wrong) {
     await t.test(`a registration with ${what} registers no API key`, async () => {
@@ -447,7 +453,7 @@ test('traders can register, use and revoke API keys on an exchange with two fron
   )
   await exchange.start()
   await t.test(
-    'when the exchange is killed, the orders of sessions with cancel on disconnect end, and other orders stay',
+    'when the exchange is killed, orders of sessions with cancel on disconnect are cancelled, and other orders stay open',
     () => session.afterKill(),
   )
 
@@ -472,7 +478,7 @@ test('traders can register, use and revoke API keys on an exchange with two fron
     },
   )
 
-  await t.test('a second kill of the exchange does not end any further orders', () =>
+  await t.test('a second kill of the exchange does not cancel any further orders', () =>
     session.afterSecondKill(),
   )
 

@@ -232,7 +232,10 @@ test('a devnet starts with demo markets, keeps them after a kill, and stops its 
   await t.test('a second devnet cannot use the same port or the same data', async () => {
     const { port } = new URL(chain.url)
     const taken = await chainRefusal({ SIBYL_DEVNET_PORT: port })
-    assert.match(taken, new RegExp(`^port ${port} is the local chain of .*SIBYL_DEVNET_PORT`))
+    assert.match(
+      taken,
+      new RegExp(`^port ${port} is used by the local chain of .*SIBYL_DEVNET_PORT`),
+    )
     assert.ok(taken.includes(exchange.dataDir))
     const rival = { SIBYL_DATA_DIR: exchange.dataDir }
     assert.match(await chainRefusal(rival), /is in use/)

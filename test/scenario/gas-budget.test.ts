@@ -11,7 +11,7 @@ type Refusal = { code: string; message: string }
 
 const FILLS = 6
 
-describe('an exchange settles at most six fills of a trader per day', () => {
+describe('an exchange with a limit of six settled fills per trader and day enforces the limit', () => {
   let s: SettledExchange
   before(async () => {
     s = await openSettled({

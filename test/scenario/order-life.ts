@@ -156,7 +156,7 @@ export async function tryOrderLife(
   )
 
   await t.test(
-    'an API key can cancel all orders of its owner in a group by the name of the group',
+    'an API key can cancel all of its owner’s orders in a group, given the name of the group',
     async () => {
       const key = await registerApiKey({ url: exchange.url }, privateKeyToAccount(maker.key))
       const owner = createClient(withApiKey({ url: exchange.url }, key))
@@ -252,7 +252,7 @@ export async function tryOrderLife(
       )
     })
     await after.test(
-      'after a restart, only dead-man switches that are due cancel orders',
+      'after a restart, a dead-man switch cancels orders only if the switch is due',
       async () => {
         const open = async ({ address }: { address: string }) =>
           (await createClient({ url: exchange.url }).orders.list({ trader: address })).length

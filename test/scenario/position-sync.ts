@@ -142,7 +142,7 @@ export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace)
   })
 
   await t.test(
-    'if a reorg removes the block of a sync, the positions no longer include the sync',
+    'if a reorg removes the block of a sync, the positions no longer include the balances from that sync',
     async () => {
       const reorganise = await chain.fork()
       await give(50)

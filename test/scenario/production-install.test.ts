@@ -84,7 +84,7 @@ const SENTENCE =
   'sibyl: the local chain (SIBYL_DEVNET) needs hardhat and @uma/contracts-node, which npm ci --omit=dev leaves ' +
   'out; run npm ci, or name a chain in SIBYL_CHAINS and set SIBYL_DEVNET=false\n'
 
-test('a production install starts an exchange, but starts no local chain and prints one sentence instead', async (t) => {
+test('a production install starts an exchange, but only prints one sentence and exits if a local chain is configured', async (t) => {
   const folder = installForProduction(t)
   for (const environment of [{}, { ...WITHOUT_CHAIN, SIBYL_DEVNET: 'true' }]) {
     const { said, ended } = start(t, folder, environment)

@@ -84,8 +84,9 @@ const NOT_RUN: Readonly<Record<string, string>> = {
 test('the examples of the README and of the guides run unchanged', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
   // This test is the first, because it needs the initial funds of the demo traders.
-  await t.test('the documented examples that read the configuration and the chain run', (subtest) =>
-    tryChain(subtest, exchange),
+  await t.test(
+    'the documented examples that read the configuration and the chain can be run',
+    (subtest) => tryChain(subtest, exchange),
   )
   const reader = createClient({ url: exchange.url })
   // The exchange opens before it has read its markets from the chain, so the test waits for them.
@@ -97,14 +98,14 @@ test('the examples of the README and of the guides run unchanged', async (t) => 
   const moving = scripts.filter(({ code }) => MOVES_TIME.test(code))
   const all = async (blocks: readonly Block[], how: string) => {
     for (const { name, code } of blocks) {
-      await t.test(`the example ${name} runs, ${how}`, async () => {
+      await t.test(`the example ${name} runs ${how}`, async () => {
         const expected = PRINTED[name]
         assert.ok(expected !== undefined, 'say above what it prints')
         assert.match(await runners.script(code), expected)
       })
     }
   }
-  await all(still, 'alone')
+  await all(still, 'without the demo maker')
   await t.test('the README’s example for curl runs without the demo maker', (subtest) =>
     runners.curl(subtest),
   )
@@ -115,14 +116,14 @@ test('the examples of the README and of the guides run unchanged', async (t) => 
   const stopMaker = await startMaker(t, exchange)
   const deals = still.filter(({ code }) => DEALS.test(code))
   assert.ok(deals.some(({ name }) => name === 'README.md: By the SDK'))
-  await all(deals, 'beside the maker')
+  await all(deals, 'while the demo maker trades')
   await t.test('the README’s example for curl runs while the demo maker trades', (subtest) =>
     runners.curl(subtest),
   )
   await t.test('the README’s example for the command line runs while the demo maker trades', () =>
     runners.commands(),
   )
-  await all(moving, 'beside the maker')
+  await all(moving, 'while the demo maker trades')
   await stopMaker()
   await t.test(
     'the first trade in the README still finds an open market at the end of the run',

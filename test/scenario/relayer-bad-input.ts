@@ -274,7 +274,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
   )
 
   await t.test(
-    'the relayer refuses a redemption of no markets, of too many markets, or of one market twice',
+    'the relayer refuses a redemption that lists no markets, too many markets, or one market twice',
     async () => {
       const [first, second] = redemptions
       const batch = (items: unknown[]) => changed(signed.batch!, { redemptions: items })

@@ -63,7 +63,7 @@ test('markets are resolved through the oracle', async (t) => {
   )
 
   await t.test(
-    'a resolution without kills goes through the expected market states and events',
+    'a resolution during which the exchange is not killed goes through the expected market states and events',
     async () => {
       await liveAndEnd({ chain, exchange, environment })
     },

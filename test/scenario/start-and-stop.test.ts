@@ -195,7 +195,7 @@ test('an exchange can be started and stopped repeatedly', async (t) => {
   )
 
   await t.test(
-    'an exchange refuses a data folder of a newer version with advice, and leaves the folder unchanged',
+    'an exchange refuses a data folder written by a newer version, advises what to do, and leaves the folder unchanged',
     async () => {
       const { dataDir } = exchange
       const start = () =>
@@ -241,7 +241,7 @@ test('if the data folder cannot be created, the exchange prints one line and exi
   assert.match(said, /^sibyl: SIBYL_DATA_DIR: \/proc\/sibyl cannot be used: [^\n]+\n$/)
 })
 
-test('starting an exchange prints one line and fails if the port is in use', async () => {
+test('if the port is in use, starting an exchange prints one line and fails', async () => {
   const server = createServer()
   const port = await new Promise<number>((resolve) => {
     server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port))
@@ -253,7 +253,7 @@ test('starting an exchange prints one line and fails if the port is in use', asy
   assert.equal(said, `sibyl: cannot listen on 127.0.0.1:${port}: ${hint}\n`)
 })
 
-test('starting an exchange prints one line without the password and fails if the database is unreachable', async () => {
+test('if the database is unreachable, starting an exchange fails and prints one line without the password', async () => {
   const said = await databaseRefusal({
     SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@127.0.0.1:1/sibyl',
   })

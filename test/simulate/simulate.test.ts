@@ -50,7 +50,7 @@ for (const [kind, services] of [
   ['server', false],
 ] as const) {
   const others = services ? 'the real services' : 'stand-ins of the services'
-  test(`the same seed gives the same simulation, byte for byte, with a log in ${kind} and ${others}`, async () => {
+  test(`the same seed gives the same simulation, byte for byte (log kind: ${kind}; with ${others})`, async () => {
     const options = { seed: 11, minutes: 1, kind, services }
     const first = await simulate(options)
     assert.deepEqual(await simulate(options), first)

@@ -125,7 +125,7 @@ test('an order is not placed if its client disconnects while the order’s funds
   })
 })
 
-test('an order outlives its session if cancel on disconnect is turned off while funds are being reserved', async (t) => {
+test('an order outlives its session if cancel-on-disconnect is turned off while funds are being reserved', async (t) => {
   const { client, held, reserving, gone, resting, atThread } = await givenReserving(t)
   await client.ask({ op: 'cancelOnDisconnect', enabled: false }, 'cancelOnDisconnect')
   reserving.resolve(undefined)
@@ -137,7 +137,7 @@ test('an order outlives its session if cancel on disconnect is turned off while 
   assert.equal(resting(), 1)
 })
 
-test('an order is cancelled with its session if cancel on disconnect was turned off and on again', async (t) => {
+test('an order is cancelled with its session if cancel-on-disconnect was turned off and then on again', async (t) => {
   const { client, held, reserving, gone, resting, atThread } = await givenReserving(t)
   for (const enabled of [false, true]) {
     await client.ask({ op: 'cancelOnDisconnect', enabled }, 'cancelOnDisconnect')

@@ -281,7 +281,7 @@ test('clients that disconnect silently leave no connection behind', async (t) =>
   })
 })
 
-test('each stream request uses units of its IP address, and an authentication uses as many as a write', async (t) => {
+test('each stream request uses rate-limit units of its IP address, and an authentication uses as many as a write', async (t) => {
   const drawn: string[] = []
   let left = 7
   const draw = ({ cost }: { readonly cost: string }) => {

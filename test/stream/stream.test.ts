@@ -435,7 +435,7 @@ test('a delegate can cancel over the stream for the account that it names, and a
   assert.deepEqual(asked, [{ named: ann, marketId: M }], 'no market is asked')
 })
 
-test('an order of a session with cancel on disconnect names the session, and is not placed after the session’s end', async (t) => {
+test('an order of a session with cancel-on-disconnect names the session, and is not placed after the session’s end', async (t) => {
   const order = signed(buy('YES').by('ann').named('a'), M)
   const verifying = Promise.withResolvers<VerifiedOrder>()
   const story: unknown[] = []

@@ -278,7 +278,7 @@ test('the replay refuses prices and sizes that are text instead of numbers', () 
   assert.throws(() => replay(events, forge), /does not have the form of its kind/)
 })
 
-test('the replay refuses log cells of a wrong type and log facts of an unknown type', () => {
+test('the replay refuses log lines with a value of a wrong type, and log events of an unknown type', () => {
   const wrong: unknown[] = [null, -1, 0.5, 2 ** 53, 'x', '0x', [], {}, true]
   const kinds = new Set<string>()
   for (const line of sampleLines()) {

@@ -70,7 +70,7 @@ test('an order that its trader signed is verified', async () => {
   })
 })
 
-test('a signature of another library is verified', async () => {
+test('a signature that another library made is verified', async () => {
   const recovery = await loadRecovery()
   for (const { domain, order, digest, signature } of fixture.vectors) {
     const signed = { chainId: domain.chainId, order: order as unknown as Order, signature }

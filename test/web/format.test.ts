@@ -21,7 +21,7 @@ import {
   timeLeft,
 } from '#web/format.ts'
 
-test('an amount is cut to its decimals, never rounded up', () => {
+test('an amount is truncated to the requested number of decimals, never rounded up', () => {
   assert.equal(decimal(1_999_999, 2), '1.99')
   assert.equal(decimal(-1_999_999n, 2), '−1.99')
   assert.equal(decimal(1_234_567_890_123n, 2), '1,234,567.89')

@@ -37,7 +37,7 @@ export function placeBefore(
     return reject(
       'INVALID_FIELD',
       'before',
-      'before must be a tradeId: market id, sequence number and fill, joined by -',
+      'before must be a tradeId: the market id, the sequence number and the number of the fill, joined by hyphens',
     )
   if (place.marketId !== marketId) {
     return reject('INVALID_FIELD', 'before', 'before must be the tradeId of a trade in this market')

@@ -73,7 +73,7 @@ export function placeOrder(service: OrderService, receipts?: Receipts): AnswerRo
         'a buy of YES': SUBMISSION_EXAMPLE,
         'with a permit': SUBMISSION_WITH_PERMIT_EXAMPLE,
       },
-      responses: { 200: { accepted: ACCEPTED_EXAMPLE, 'the same again': DUPLICATE_EXAMPLE } },
+      responses: { 200: { accepted: ACCEPTED_EXAMPLE, 'the same order again': DUPLICATE_EXAMPLE } },
     },
     async handle(request) {
       const answer = await service.place(request.body, request)

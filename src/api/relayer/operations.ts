@@ -269,7 +269,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       description:
         'The request withdraws all orders of the owner whose nonce is below `nonce`, including orders that the exchange has not received. Orders that the owner signs later with a nonce below `nonce` are void, too. ' +
         'Orders with a higher or equal nonce stay valid. The SDK uses nonces that rise with time, so its later orders stay valid. The exchange removes the withdrawn orders from the book as soon as the transaction is in a block. The settlement contract rejects these orders after its delay. The withdrawal cannot be undone.',
-      examples: { 'all that were signed until then': EPOCH_EXAMPLE },
+      examples: { 'all orders signed so far': EPOCH_EXAMPLE },
       read: cancelAllBeforeOf,
     }),
     single(service, {

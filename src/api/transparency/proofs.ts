@@ -71,7 +71,7 @@ export function proofs(sources: ProofSources): AnswerRoute[] {
           return reject(
             'INVALID_FIELD',
             'tradeId',
-            'tradeId must consist of market id, sequence number and fill, joined by -',
+            'tradeId must consist of the market id, the sequence number and the number of the fill, joined by hyphens',
           )
         const { marketId, sequence, fillIndex } = trade
         const place = await sources.tradePlace(marketId, sequence, fillIndex)

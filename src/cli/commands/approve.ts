@@ -14,15 +14,17 @@ import { showFacts, showJson } from '../show.ts'
 export const approve = command({
   name: 'approve',
   takes: '',
-  about: 'lets the exchange settle: it may move the dollars and the shares of the trader',
+  about: 'lets the exchange move the dollars and the shares of the trader to settle trades',
   more: 'The trader signs, and the exchange pays for the gas.',
   options: {
     amount: {
       value: '<dollars>',
-      help: 'how many dollars the exchange may take in total, or unlimited',
+      help: 'dollars that the exchange may take in total, or the word unlimited',
       default: '10000',
     },
-    'own-gas': { help: "sends the transactions from the trader's own ether" },
+    'own-gas': {
+      help: "sends the transactions from the trader's account, which pays for the gas in ether",
+    },
     ...SIGN_OPTIONS,
   },
   async run({ values, io }) {
@@ -35,7 +37,7 @@ export const approve = command({
       txHashes.push((await client.relayer.ctfApproval()).tx_hash)
     }
     if (values.json) io.out(showJson({ address, txHashes }, 2))
-    else if (txHashes.length === 0) io.out(`${address} has approved before\n`)
+    else if (txHashes.length === 0) io.out(`${address} has already approved\n`)
     else io.out(showFacts({ wallet: address, transactions: txHashes.join(' ') }))
     return 0
   },
@@ -47,7 +49,7 @@ export const redeem = command({
   about: 'redeems the shares of a resolved market, or of all resolved markets, for their payout',
   more: 'The trader signs, and the exchange pays for the gas.',
   options: {
-    all: { help: 'every resolved market in which the trader holds shares' },
+    all: { help: 'redeems all resolved markets in which the trader holds shares' },
     ...SIGN_OPTIONS,
   },
   async run({ values, positionals: [named], io }) {

@@ -13,14 +13,16 @@ import { showJson } from '../show.ts'
 export const archive = command({
   name: 'archive',
   takes: '<market> <day>',
-  about: 'downloads the events of a market on a UTC day, a gzip file with one JSON object per line',
-  more: 'Every part is checked against the SHA-256 that the exchange names. Needs an exchange whose log is public.',
+  about:
+    'downloads the events of a market on a UTC day as a gzip file with one JSON object per line',
+  more: 'Every part is checked against the SHA-256 that the exchange names. This command needs an exchange whose log is public.',
   options: {
-    out: { value: '<file>', help: 'where to (<market>-<day>.jsonl.gz)' },
+    out: { value: '<file>', help: 'path of the file (<market>-<day>.jsonl.gz)' },
     ...READ_OPTIONS,
   },
   async run({ values, positionals: [named = '', day = ''], io }) {
-    if (!/^\d{4}-\d{2}-\d{2}$/.test(day)) throw new OptionError('the day must be like 2026-11-18')
+    if (!/^\d{4}-\d{2}-\d{2}$/.test(day))
+      throw new OptionError('the day must be a date such as 2026-11-18')
     const client = readerOf(values, io)
     const { id } = await findMarket(client, named)
     const path = values.out ?? `${id}-${day}.jsonl.gz`

@@ -15,7 +15,7 @@ export const book = command({
   takes: '<market> [<YES|NO>]',
   about: 'shows the book of an outcome (YES by default), now or at an earlier time',
   options: {
-    depth: { value: '<n>', help: 'prices on each side', default: '10' },
+    depth: { value: '<n>', help: 'number of prices on each side', default: '10' },
     implied: {
       help: 'adds levels implied by orders of the other outcome, in a complementary market',
     },

@@ -23,7 +23,7 @@ export const conformance = command({
   options: {
     only: {
       value: '<names>',
-      help: 'runs only checks whose names begin with one of these texts: markets,stream.book',
+      help: 'runs only checks whose names begin with one of these texts, such as markets,stream.book',
     },
     ...SIGN_OPTIONS,
   },

@@ -10,7 +10,8 @@ const SECONDS_MAX = 86_400
 export const deadman = command({
   name: 'deadman',
   takes: '<seconds>',
-  about: "cancels all of the trader's orders unless it is called again in time; 0 turns it off",
+  about:
+    "cancels all of the trader's orders after the given seconds, unless the command is repeated in time; 0 turns this off",
   more: 'It needs an API key of the trader: sibyl keys create.',
   options: SIGN_OPTIONS,
   async run({ values, positionals: [seconds = ''], io }) {

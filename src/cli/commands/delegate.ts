@@ -12,13 +12,19 @@ const DAYS_MAX = 3_650
 export const delegateCreate = command({
   name: 'delegate create',
   takes: '<address>',
-  about: "lets a key sign orders and cancels of the trader's account, and nothing else",
+  about: "lets a key sign orders and cancellations for the trader's account, but nothing else",
   more: 'The trader signs, and the exchange pays for the gas. The exchange enforces the limits before it matches.',
   options: {
-    days: { value: '<number>', help: 'how long the key may sign', default: '30' },
-    'max-size': { value: '<shares>', help: 'largest order' },
-    'max-notional': { value: '<dollars>', help: 'largest sum of price × size of its open orders' },
-    market: { value: '<market>', help: 'the only market in which it may trade' },
+    days: { value: '<number>', help: 'number of days for which the key may sign', default: '30' },
+    'max-size': { value: '<shares>', help: 'maximum size of an order' },
+    'max-notional': {
+      value: '<dollars>',
+      help: 'maximum sum of price × size over all open orders of the key',
+    },
+    market: {
+      value: '<market>',
+      help: 'the only market in which the key may trade; without it, all markets',
+    },
     ...SIGN_OPTIONS,
   },
   async run({ values, positionals: [delegate = ''], io }) {

@@ -36,9 +36,9 @@ export const warp = command({
   name: 'warp',
   takes: '',
   about: 'moves the clocks of the local chain and of the exchange forward together',
-  more: 'Markets and orders whose time has come expire, dispute windows end. Time never goes back.',
+  more: 'Markets and orders that are then due expire, and dispute windows end. Time cannot be moved back.',
   options: {
-    seconds: { value: '<n>', help: 'time to move forward', required: true },
+    seconds: { value: '<n>', help: 'number of seconds to move forward', required: true },
     ...READ_OPTIONS,
   },
   async run({ values, io }) {
@@ -55,7 +55,7 @@ export const marketCreate = command({
   takes: '',
   about: 'creates a market on the chain of an exchange, and waits until it can be traded',
   more:
-    'On the local chain its maker is account #3; elsewhere give the key of a maker and the address of\n' +
+    'On the local chain, account #3 is the maker of the market. On another chain, give the key of a maker and the address of\n' +
     'a node of the chain.',
   options: {
     question: {
@@ -70,9 +70,13 @@ export const marketCreate = command({
     },
     category: { value: '<name>', help: CATEGORIES.join(', '), default: 'general' },
     matching: { value: '<rule>', help: MATCHINGS.join(', '), default: 'same-outcome' },
-    seconds: { value: '<n>', help: 'until it expires', default: String(7 * DAY_SEC) },
+    seconds: {
+      value: '<n>',
+      help: 'seconds until the market expires',
+      default: String(7 * DAY_SEC),
+    },
     'key-file': { value: '<path>', help: "a file with the maker's key" },
-    rpc: { value: '<url>', help: "address of the chain's node, if not the devnet's" },
+    rpc: { value: '<url>', help: "RPC URL of the chain's node; not needed on the local chain" },
     'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
     ...READ_OPTIONS,
   },
@@ -104,19 +108,23 @@ export const marketCreate = command({
 export const maker = command({
   name: 'maker',
   takes: '',
-  about: 'quotes YES and NO in all open markets until it is stopped, and cancels its orders then',
-  more: `On the local chain it is account #${DEMO_MAKER} by default, which has no other purpose.`,
+  about: 'quotes YES and NO in all open markets until it is stopped, and then cancels its orders',
+  more: `On the local chain, the maker is account #${DEMO_MAKER} by default, which has no other purpose.`,
   options: {
-    levels: { value: '<n>', help: 'prices on each side', default: '3' },
-    size: { value: '<shares>', help: 'shares at each price', default: '100' },
+    levels: { value: '<n>', help: 'number of prices on each side', default: '3' },
+    size: { value: '<shares>', help: 'number of shares at each price', default: '100' },
     spread: { value: '<cents>', help: 'difference between bid and ask', default: '4' },
-    seconds: { value: '<n>', help: 'time between two rounds', default: '5' },
+    seconds: { value: '<n>', help: 'seconds between two rounds', default: '5' },
     rounds: {
       value: '<n>',
       help: 'number of rounds; 0 runs until the command is stopped',
       default: '0',
     },
-    assets: { value: '<names>', help: 'assets with price markets to quote', default: 'BTC,ETH' },
+    assets: {
+      value: '<names>',
+      help: 'assets whose quick markets are quoted, too',
+      default: 'BTC,ETH',
+    },
     'key-file': SIGN_OPTIONS['key-file'],
     account: SIGN_OPTIONS.account,
     url: URL_OPTION,
@@ -144,7 +152,7 @@ async function makerOf(
 ): Promise<{ maker: Client; taker?: Client }> {
   const config = await readerOf(values, io).config()
   if (config.chains.length === 0)
-    throw new CommandError('this exchange has no chain, so nothing can be signed')
+    throw new CommandError('this exchange has no chain configured, so nothing can be signed')
   const onDevnet = config.chains.some(({ chainId }) => chainId === DEVNET_CHAIN_ID)
   // On the devnet, the trader from the environment does not quote, because the quotes would match that
   // trader's other orders.

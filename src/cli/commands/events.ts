@@ -18,14 +18,14 @@ const SORTS = ['volume', 'newest', 'ending', 'category'] as const
 export const events = command({
   name: 'events',
   takes: '[<words>]',
-  about: 'lists events, groups of markets',
-  more: 'With words: only events with this text in title, description, slug or tags.',
+  about: 'lists events; an event is a group of markets',
+  more: 'With words, it lists only events with this text in title, description, slug or tags.',
   options: {
-    all: { help: 'also events that have ended' },
+    all: { help: 'includes events that have ended' },
     sort: { value: '<order>', help: SORTS.join(', '), default: 'volume' },
     category: { value: '<name>', help: CATEGORIES.join(', ') },
     tag: { value: '<name>', help: 'only events with this tag' },
-    limit: { value: '<n>', help: 'how many', default: '50' },
+    limit: { value: '<n>', help: 'maximum number of events', default: '50' },
     ...READ_OPTIONS,
   },
   async run({ values, positionals: [search], io }) {
@@ -68,7 +68,10 @@ export const eventShow = command({
   takes: '<slug>',
   about: 'shows an event with its markets',
   options: {
-    'chain-id': { value: '<id>', help: 'the chain, if several have such an event' },
+    'chain-id': {
+      value: '<id>',
+      help: 'id of the chain, if several chains have an event with this slug',
+    },
     ...READ_OPTIONS,
   },
   async run({ values, positionals: [slug = ''], io }) {
@@ -110,7 +113,7 @@ const CREATE_OPTIONS = {
   matching: { value: '<rule>', help: MATCHINGS.join(', '), default: 'same-outcome' },
   'key-file': { value: '<path>', help: "a file with the maker's key" },
   'operator-key-file': { value: '<path>', help: "a file with the key of the factory's operator" },
-  rpc: { value: '<url>', help: "address of the chain's node, if not the devnet's" },
+  rpc: { value: '<url>', help: "RPC URL of the chain's node; not needed on the local chain" },
   'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
   ...READ_OPTIONS,
 } as const
@@ -124,14 +127,18 @@ export const eventCreate = command({
     'chain. It cannot be changed afterwards; sibyl event add adds markets. On the local chain the keys are\n' +
     `those of accounts #${OPERATOR} and #${MAKER}.`,
   options: {
-    slug: { value: '<name>', help: 'its name in links: a-z, 0-9 and hyphens', required: true },
-    title: { value: '<text>', help: 'its title', required: true },
-    description: { value: '<text>', help: 'its description', default: '' },
+    slug: {
+      value: '<name>',
+      help: 'name of the event in links: a-z, 0-9 and hyphens',
+      required: true,
+    },
+    title: { value: '<text>', help: 'title of the event', required: true },
+    description: { value: '<text>', help: 'description of the event', default: '' },
     category: { value: '<name>', help: CATEGORIES.join(', '), default: 'general' },
     tags: { value: '<names>', help: 'tags, separated by commas', default: '' },
     image: { value: '<emoji>', help: 'an emoji, or the SHA-256 of an image as 0x…', default: '' },
-    exclusive: { help: 'at most one of its markets can resolve to YES' },
-    seconds: { value: '<n>', help: 'until it ends', default: String(7 * DAY_SEC) },
+    exclusive: { help: 'at most one market of the event can resolve to YES' },
+    seconds: { value: '<n>', help: 'seconds until the event ends', default: String(7 * DAY_SEC) },
     ...CREATE_OPTIONS,
   },
   async run({ values, positionals, io }) {

@@ -15,7 +15,7 @@ export const keysCreate = command({
   name: 'keys create',
   takes: '',
   about: 'registers an API key by a signature of the wallet, and keeps it in a file',
-  more: 'Only its owner can read the file, which is the only place of the private key. Commands find it on their own.',
+  more: 'Only its owner can read the file, which is the only copy of the private key. Other commands find the file by themselves.',
   options: {
     name: { value: '<text>', help: 'a name of your choice', default: 'sibyl' },
     days: { value: '<n>', help: 'days until the key expires; by default it never expires' },
@@ -44,7 +44,7 @@ export const keysCreate = command({
 export const keysList = command({
   name: 'keys list',
   takes: '',
-  about: 'lists the API keys that are kept on this machine, of all exchanges',
+  about: 'lists the API keys that are stored on this machine, for all exchanges',
   more: 'An exchange does not list the keys of a wallet.',
   options: { json: READ_OPTIONS.json },
   async run({ values, io }) {

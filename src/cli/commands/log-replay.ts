@@ -43,7 +43,9 @@ export const logReplay = command({
     strict: {
       help: 'exits with 1 if an ended order has no signature of its trader or of a delegate',
     },
-    'no-signatures': { help: 'skips the recovery of signers, which takes a millisecond each' },
+    'no-signatures': {
+      help: 'skips the recovery of the signers, which takes a millisecond per order',
+    },
     ...READ_OPTIONS,
   },
   async run({ values, io }) {
@@ -146,7 +148,8 @@ async function checkSigners(
     const part = new Map<string, OrderOnChain>(some.map((order) => [order.orderHash, order]))
     const asked = [...part.keys()].join(',')
     const response = await fetch(`${url}/api/v1/transparency/signatures?orders=${asked}`)
-    if (!response.ok) throw new CommandError(`the exchange answered ${response.status}`)
+    if (!response.ok)
+      throw new CommandError(`the exchange answered with HTTP status ${response.status}`)
     const answer = (await response.json()) as SignaturesAnswer
     for (const revealed of answer.orders) {
       const order = part.get(revealed.orderHash)
@@ -156,7 +159,7 @@ async function checkSigners(
       signers++
       if (signer === order.trader) continue
       if (signer !== undefined && (await delegatesOf(order)).has(signer)) continue
-      const other = `order ${order.orderHash} of ${order.trader} is signed by ${signer ?? 'no key'}`
+      const other = `order ${order.orderHash} of ${order.trader} is signed by ${signer ?? 'no recoverable key'}`
       if (isStrict) throw new CommandError(other)
       others.push(other)
     }
@@ -185,7 +188,8 @@ function makeDelegates(url: string): (order: OrderOnChain) => Promise<ReadonlySe
     if (known !== undefined) return known
     const path = `/api/v1/users/${trader}/delegates?chain_id=${chainId}`
     const response = await fetch(url + path)
-    if (!response.ok) throw new CommandError(`the exchange answered ${response.status}`)
+    if (!response.ok)
+      throw new CommandError(`the exchange answered with HTTP status ${response.status}`)
     const { delegates } = (await response.json()) as DelegateList
     const found = new Set(delegates.map(({ delegate }) => delegate.toLowerCase()))
     if (kept.size >= TRADERS_KEPT_MAX) kept.clear()

@@ -25,22 +25,38 @@ export const logWitness = command({
   about:
     'cosigns the checkpoints of an exchange as long as they are consistent (C2SP tlog-witness)',
   more:
-    'It reads the checkpoints of the exchange every few seconds and also accepts POST /add-checkpoint. Keep its folder: it\n' +
-    'has the cosigned checkpoints. A log that cannot be read is read again later. It exits with 1 as\n' +
+    'It reads the checkpoints of the exchange every few seconds and also accepts POST /add-checkpoint. Do not delete its folder: it\n' +
+    'contains the cosigned checkpoints. A log that cannot be read is read again later. It exits with 1 as\n' +
     'soon as a log contradicts a checkpoint that it cosigned.',
   options: {
-    name: { value: '<name>', help: 'its name, such as witness.example/w1', required: true },
-    'key-file': { value: '<path>', help: 'its Ed25519 key, 0x and 64 hex digits', required: true },
-    state: { value: '<folder>', help: 'where it keeps what it cosigned', required: true },
+    name: {
+      value: '<name>',
+      help: 'name of the witness, such as witness.example/w1',
+      required: true,
+    },
+    'key-file': {
+      value: '<path>',
+      help: 'file with the Ed25519 key of the witness, 0x and 64 hex digits',
+      required: true,
+    },
+    state: {
+      value: '<folder>',
+      help: 'folder in which the witness stores cosigned checkpoints',
+      required: true,
+    },
     key: { value: '<keys>', help: 'verifier keys of the logs, separated by commas' },
-    listen: { value: '<port>', help: 'serves the protocol on 127.0.0.1 at this port' },
-    every: { value: '<seconds>', help: 'time between two reads', default: '5' },
-    once: { help: 'reads once and exits' },
+    listen: { value: '<port>', help: 'port on 127.0.0.1 at which the witness serves the protocol' },
+    every: {
+      value: '<seconds>',
+      help: 'seconds between two reads of the checkpoints',
+      default: '5',
+    },
+    once: { help: 'reads the checkpoints once and exits' },
     ...READ_OPTIONS,
   },
   async run({ values, io }) {
     if (!isKeyName(values.name)) {
-      throw new OptionError('--name may have no spaces and no plus sign')
+      throw new OptionError('--name must not contain spaces or plus signs')
     }
     const everySec = readInteger('every', values.every, 1, SECONDS_MAX)
     const port =

@@ -42,8 +42,11 @@ export const logVerify = command({
     'With --follow it continues until it is stopped. It exits with 1 if anything is wrong.',
   options: {
     key: KEY_OPTION,
-    keep: { value: '<folder>', help: 'where checkpoints are remembered' },
-    follow: { value: '<seconds>', help: 'verifies the log again after this many seconds' },
+    keep: { value: '<folder>', help: 'folder in which checkpoints are stored' },
+    follow: {
+      value: '<seconds>',
+      help: 'repeats the verification after this many seconds, until the command is stopped',
+    },
     ...READ_OPTIONS,
   },
   async run({ values, io }) {
@@ -124,7 +127,7 @@ export const logProof = command({
   name: 'log proof',
   takes: '<order|trade|file>',
   about: 'checks the offline proof of an order or a trade; a saved proof needs no server',
-  more: 'Get a file with --save. A file is checked only with the keys of --key.',
+  more: 'To save a proof in a file, use --save. A saved proof is checked only with the keys that --key gives.',
   options: {
     key: KEY_OPTION,
     witness: { value: '<keys>', help: 'verifier keys of witnesses that must have cosigned' },
@@ -150,7 +153,9 @@ export const logProof = command({
         throw new CommandError(`the proof has no cosignature of ${name}`)
     }
     if (!isFile && !finds(named)(entry)) {
-      throw new CommandError('the proof is for another entry')
+      throw new CommandError(
+        'the proof is for another entry, which does not contain this order or trade',
+      )
     }
     if (values.save !== undefined) writeDurably(values.save, text)
     const facts = { origin: head.origin, index, size: head.size, cosigners }
@@ -166,7 +171,8 @@ export const logProof = command({
 export const logReceipt = command({
   name: 'log receipt',
   takes: '<file>',
-  about: 'checks a receipt, and that the public log has what it promises',
+  about:
+    'checks that a receipt is signed, and that the public log contains what the receipt promises',
   more:
     'It exits with 1 if the receipt is not signed by the key of the log, or the log does not have the order. For a cancel\n' +
     'it verifies the whole log, because a proof of the order does not show that it was cancelled.',
@@ -208,7 +214,9 @@ async function acceptedAt(
   if (key === undefined) throw new CommandError(`no trusted key belongs to ${origin}`)
   const { entry, index } = verifyInclusionText(proof, key)
   if (!findsOrder(orderHash)(entry)) {
-    throw new CommandError('the exchange sent the proof of another entry')
+    throw new CommandError(
+      'the exchange sent the proof of another entry, which does not contain the order',
+    )
   }
   const { head, lines } = readEntry(entry)
   // Skip the comparison of market and sequence number if the entry has only a piece of an event. Such an entry is one
@@ -217,7 +225,7 @@ async function acceptedAt(
   const isLate = events.every((each) => each.marketId !== marketId || each.seq > seq)
   if (events.length > 0 && isLate) {
     throw new CommandError(
-      `the receipt promises the order in the log by event ${seq}, but the log has the order later`,
+      `the receipt promises that the log has the order at or before event ${seq} of the market, but the log has it later`,
     )
   }
   return index
@@ -241,7 +249,9 @@ async function cancelledAt(
     }
   })
   if (found !== undefined) return found
-  throw new CommandError(`the public log does not have the cancel of ${orderHash}`)
+  throw new CommandError(
+    `the public log does not contain the promised cancellation of order ${orderHash}`,
+  )
 }
 
 /** Returns a function that checks whether an entry contains the given order or trade. */
@@ -255,8 +265,9 @@ async function fetchProof(url: string, named: string): Promise<string> {
   const kind = /^0x[0-9a-f]{64}$/.test(named) ? 'orders' : 'trades'
   const response = await fetch(`${url}/api/v1/${kind}/${encodeURIComponent(named)}/proof`)
   if (response.ok) return response.text()
-  if (response.status === 404) throw new CommandError(`the public log does not have '${named}'`)
-  throw new CommandError(`the exchange answered ${response.status}`)
+  if (response.status === 404)
+    throw new CommandError(`the public log does not contain the order or trade '${named}'`)
+  throw new CommandError(`the exchange answered with HTTP status ${response.status}`)
 }
 
 /** Reads verifier keys, separated by commas. */

@@ -13,12 +13,12 @@ export const markets = command({
   name: 'markets',
   takes: '[<words>]',
   about: 'lists open markets',
-  more: 'With words: only markets whose question has them.',
+  more: 'With words, it lists only markets whose question contains them.',
   options: {
-    all: { help: 'also markets that have ended' },
-    quick: { help: 'also quick markets' },
+    all: { help: 'includes markets that have ended' },
+    quick: { help: 'includes quick markets' },
     category: { value: '<name>', help: CATEGORIES.join(', ') },
-    limit: { value: '<n>', help: 'how many', default: '50' },
+    limit: { value: '<n>', help: 'maximum number of markets', default: '50' },
     ...READ_OPTIONS,
   },
   async run({ values, positionals: [search], io }) {

@@ -28,7 +28,7 @@ export const mcp = command({
   takes: '',
   about: 'serves tools by the Model Context Protocol, over standard input and output or HTTP',
   more:
-    'Without --key-file it only reads. With the key of a delegate of --for, orders are checked and not placed unless --live is\n' +
+    'Without --key-file it only reads. With the key of a delegate of the account --for, orders are only checked and not placed, unless --live is\n' +
     'given too. The exchange enforces the limits of the delegation; this command enforces --max-size and --max-notional.\n' +
     'It logs each call as a line of JSON on standard error.',
   options: {
@@ -39,14 +39,19 @@ export const mcp = command({
     },
     for: { value: '<address>', help: 'the account that appointed the delegate' },
     'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
-    live: { help: 'places and cancels orders; without it trading tools only check' },
-    'max-size': { value: '<shares>', help: 'the largest order', default: '10' },
+    live: {
+      help: 'lets the trading tools place and cancel orders; without it, they only check orders',
+    },
+    'max-size': { value: '<shares>', help: 'maximum size of an order', default: '10' },
     'max-notional': {
       value: '<dollars>',
       help: 'maximum total loss of all orders of this run',
       default: '100',
     },
-    http: { value: '<port>', help: 'serves streamable HTTP on 127.0.0.1; 0 chooses a port' },
+    http: {
+      value: '<port>',
+      help: 'port on 127.0.0.1 for streamable HTTP, which replaces standard input and output; 0 chooses a free port',
+    },
   },
   async run({ values, io }) {
     const file = values['key-file']
@@ -104,8 +109,8 @@ async function delegateOf(
 ): Promise<Delegated> {
   if (values.for === undefined) {
     throw new OptionError(
-      'sibyl mcp trades with the key of a delegate only. Make a new key, appoint it: sibyl delegate create ' +
-        `<address of the new key> ${CREATE_OPTIONS} --key-file <key of the account>; then give its file as ` +
+      '--for is missing: the command sibyl mcp trades with the key of a delegate only. Make a new key, and appoint it as a delegate: sibyl delegate create ' +
+        `<address of the new key> ${CREATE_OPTIONS} --key-file <key of the account>; then start sibyl mcp with the file of the new key as ` +
         '--key-file, and the account as --for',
     )
   }

@@ -30,12 +30,12 @@ export const orders = command({
 export const cancel = command({
   name: 'cancel',
   takes: '[<order>]',
-  about: 'cancels one order, or all',
-  more: 'An order is named by its hash, or by the first digits of it.',
+  about: 'cancels one open order, or all open orders',
+  more: 'Name an order by its hash, or by the first digits of its hash.',
   options: {
-    all: { help: 'every open order of the trader' },
-    market: { value: '<market>', help: 'with --all: of this market only' },
-    group: { value: '<name>', help: 'with --all: of this group only' },
+    all: { help: 'cancels every open order of the trader' },
+    market: { value: '<market>', help: 'with --all: cancels only orders of this market' },
+    group: { value: '<name>', help: 'with --all: cancels only orders of this group' },
     ...SIGN_OPTIONS,
   },
   async run({ values, positionals: [named], io }) {
@@ -81,9 +81,9 @@ function theOne(open: readonly OpenOrder[], named: string): OpenOrder {
   if (found.length === 1 && only !== undefined) return only
   const what =
     found.length === 0
-      ? 'no open order of this trader begins with'
-      : 'more than one open order begins with'
-  throw new CommandError(`${what} '${named}'; sibyl orders lists them`)
+      ? 'no open order of this trader has a hash that begins with'
+      : 'more than one open order has a hash that begins with'
+  throw new CommandError(`${what} '${named}'; the command sibyl orders lists the open orders`)
 }
 
 async function cancelEach(

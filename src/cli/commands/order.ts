@@ -24,32 +24,40 @@ function placing(side: 'buy' | 'sell'): Command {
     takes: '<market> <YES|NO>',
     about: `${side}s shares of an outcome at a price or better`,
     options: {
-      size: { value: '<shares>', help: 'how many', required: true },
-      price: { value: '<dollars>', help: 'of one share, below 1', required: true },
-      seconds: { value: '<n>', help: 'until it expires', default: '3600' },
+      size: { value: '<shares>', help: 'number of shares', required: true },
+      price: { value: '<dollars>', help: 'price of one share, below 1', required: true },
+      seconds: { value: '<n>', help: 'seconds until the order expires', default: '3600' },
       'time-in-force': { value: '<word>', help: TIMES_IN_FORCE.join(', '), default: 'GTC' },
-      'post-only': { help: 'rejects the order if it would match at once' },
+      'post-only': { help: 'the market rejects the order if it would match at once' },
       'book-within': {
         value: '<ms>',
-        help: 'rejects the order if its market processes it after this time',
+        help: 'time after which the market rejects the order instead of processing it',
       },
       label: {
         value: '<text>',
-        help: 'repeated in every answer and message about the order; public',
+        help: 'label that every answer and stream message about the order repeats; it is public',
       },
-      group: { value: '<name>', help: 'a name by which orders are cancelled together; public' },
+      group: {
+        value: '<name>',
+        help: 'name of a group of orders that can be cancelled together; it is public',
+      },
       'group-window': {
         value: '<ms>',
-        help: 'cancels the group if more than --group-fills or --group-shares fill within this time',
+        help: 'time window: if more than --group-fills or --group-shares fill within it, the exchange cancels the group',
       },
-      'group-fills': { value: '<n>', help: 'fills that --group-window allows' },
-      'group-shares': { value: '<shares>', help: 'shares that --group-window allows' },
+      'group-fills': { value: '<n>', help: 'maximum number of fills within --group-window' },
+      'group-shares': {
+        value: '<shares>',
+        help: 'maximum number of filled shares within --group-window',
+      },
       replaces: {
         value: '<order>',
         help: 'hash of an open order to cancel; the cancellation and the new order take effect together',
       },
-      'replace-always': { help: 'with --replaces: even if that order is no longer open' },
-      validate: { help: 'signs it, reports its errors, and places nothing' },
+      'replace-always': {
+        help: 'with --replaces: places the new order even if the replaced order is no longer open',
+      },
+      validate: { help: 'signs the order and reports its errors, but does not place it' },
       sign: { help: 'signs the order and prints the request, but does not send it' },
       ...SIGN_OPTIONS,
     },
@@ -144,7 +152,7 @@ function factsOf({ orderHash, status, matches, filled }: PlacedOrder): Record<st
   return {
     order: orderHash,
     status,
-    matches: `${matches} ${matches === 1 ? 'order' : 'orders'} met at once`,
+    matches: `${matches} ${matches === 1 ? 'order' : 'orders'} matched at once`,
     ...(filled === undefined ? {} : { filled: showAmount(filled) }),
   }
 }

@@ -27,7 +27,7 @@ const COUNT_OPTION = { value: '<n>', help: 'ends after this many messages' } as 
 export const watchBook = command({
   name: 'watch book',
   takes: '<market> [<YES|NO>]',
-  about: 'follows the book of an outcome; every checksum is compared',
+  about: 'follows the book of an outcome, and verifies every checksum',
   options: {
     count: COUNT_OPTION,
     implied: {
@@ -59,7 +59,7 @@ export const watchBook = command({
 export const watchTrades = command({
   name: 'watch trades',
   takes: '<market>',
-  about: 'follows the trades of a market and their way to the chain',
+  about: 'follows the trades of a market and their settlement on the chain',
   options: { count: COUNT_OPTION, ...READ_OPTIONS },
   async run(call) {
     const client = readerOf(call.values, call.io)
@@ -75,7 +75,7 @@ export const watchTrades = command({
 export const watchOrders = command({
   name: 'watch orders',
   takes: '[<address>]',
-  about: "follows a trader's orders, by default those of the key",
+  about: "follows a trader's orders, by default those of the trader of the given key",
   options: { count: COUNT_OPTION, ...SIGN_OPTIONS },
   async run(call) {
     const client = readerOf(call.values, call.io)
@@ -156,7 +156,7 @@ function tradeLine(message: TradesMessage): string {
 function orderLine(message: OrdersMessage): string {
   if (message.type === 'orders.snapshot') return `${message.count} open orders`
   if (message.type === 'orders.ended') {
-    return `${showId(message.marketId)}  all ${message.status}: ${message.reason}`
+    return `${showId(message.marketId)}  all orders ${message.status}: ${message.reason}`
   }
   const { orderHash, status, side, outcome, price, remainingSize } = message
   const what = `${side === 0 ? 'buy' : 'sell'} ${outcome === 0 ? 'YES' : 'NO'}`

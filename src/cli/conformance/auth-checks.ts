@@ -38,7 +38,7 @@ async function demandWords(world: World, header: string | undefined, words: stri
 export const AUTH_CHECKS: readonly Check[] = [
   {
     id: 'auth.malformed',
-    says: 'a missing token, a missing Bearer and a malformed token get 401, each with a different message',
+    says: 'a missing token, a missing "Bearer" prefix and a malformed token get 401, each with a different message',
     async run(world) {
       await demandWords(world, undefined, 'missing authorization header')
       await demandWords(world, 'Basic dXNlcjpwYXNz', 'invalid authorization format')
@@ -47,7 +47,7 @@ export const AUTH_CHECKS: readonly Check[] = [
   },
   {
     id: 'auth.expired',
-    says: 'a token older than 5 minutes gets 401 token expired',
+    says: 'a token older than 5 minutes gets 401 with the message "token expired"',
     async run(world) {
       const tenMinutesAgo = (await world.nowMs()) - 600 * SECOND_MS
       await demandWords(world, token('nobody', tenMinutesAgo), 'token expired')
@@ -55,14 +55,14 @@ export const AUTH_CHECKS: readonly Check[] = [
   },
   {
     id: 'auth.unknown-key',
-    says: 'a token of an unregistered key gets 401 API key not found',
+    says: 'a token of an unregistered key gets 401 with the message "API key not found"',
     async run(world) {
       await demandWords(world, token('nobody', await world.nowMs()), 'API key not found')
     },
   },
   {
     id: 'auth.registration',
-    says: 'a registration that another wallet signed is refused',
+    says: 'the registration of a key is rejected if another wallet signed it',
     async run(world) {
       const address = `0x${'1'.repeat(40)}`
       const body = { address, signature: `0x${'11'.repeat(64)}1b` }
@@ -88,13 +88,14 @@ export const AUTH_CHECKS: readonly Check[] = [
       const first = await use()
       // The request names an unknown market, so it fails even with a valid token. Any status except 401 shows that the
       // server accepted the token.
-      demandEqual('rejection of a valid token', first.status === 401, false)
-      if (auth.singleUse) demandEqual('status of a used token', (await use()).status, 401)
+      demandEqual('rejection of a valid token to be', first.status === 401, false)
+      if (auth.singleUse)
+        demandEqual('the second use of a token to get status', (await use()).status, 401)
     },
   },
   {
     id: 'auth.revoked',
-    says: 'a token of a revoked key gets 401 API key is inactive',
+    says: 'a token of a revoked key gets 401 with the message "API key is inactive"',
     async run(world) {
       const { apiKey, revoke } = traderOf(world)
       const key = await apiKey()

@@ -75,7 +75,7 @@ export const EVENT_CHECKS: readonly Check[] = [
           seen.push(...events.map(({ slug, chainId }) => `${chainId}/${slug}`))
           cursor = nextCursor
         }
-        demandEqual(`events by ${sort}`, new Set(seen).size, seen.length)
+        demandEqual(`number of different events by ${sort}`, new Set(seen).size, seen.length)
       }
     },
   },
@@ -105,7 +105,7 @@ export const EVENT_CHECKS: readonly Check[] = [
   },
   {
     id: 'events.unknown',
-    says: 'an unknown event is 404 EVENT_NOT_FOUND, and a wrong cursor is refused',
+    says: 'a request for an unknown event gets 404 EVENT_NOT_FOUND, and a wrong cursor is rejected',
     async run(world) {
       await anEvent(world)
       const unknown = { status: 404, code: 'EVENT_NOT_FOUND' }

@@ -42,7 +42,7 @@ export const MARKET_CHECKS: readonly Check[] = [
   },
   {
     id: 'markets.chain',
-    says: 'GET /markets?chain_id lists those of one chain',
+    says: 'GET /markets?chain_id lists only the markets of that chain',
     async run(world) {
       const { chains } = await world.config()
       for (const chainId of [...chains.map((chain) => chain.chainId), 4_294_967_295]) {
@@ -65,7 +65,7 @@ export const MARKET_CHECKS: readonly Check[] = [
       for (let page = 0; page < PAGES_MAX && cursor !== null; page++) {
         const more: string = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`
         const answer = await pageOf(`?limit=2${more}`)
-        demand(answer.markets.length <= 2, 'at most 2 on a page', answer.markets.length)
+        demand(answer.markets.length <= 2, 'at most 2 markets on a page', answer.markets.length)
         ids.push(...answer.markets.map(({ id }) => id))
         cursor = answer.nextCursor ?? null
       }
@@ -85,7 +85,7 @@ export const MARKET_CHECKS: readonly Check[] = [
   },
   {
     id: 'markets.unknown',
-    says: 'an unknown market is 404 MARKET_NOT_FOUND',
+    says: 'a request for an unknown market gets 404 MARKET_NOT_FOUND',
     async run({ ask }) {
       const wanted = { status: 404, code: 'MARKET_NOT_FOUND' }
       demandRefusal(await ask(`/markets/${NOTHING}`), wanted)
@@ -95,7 +95,7 @@ export const MARKET_CHECKS: readonly Check[] = [
   },
   {
     id: 'reads.validation',
-    says: 'a parameter that is wrong or missing is 400 with its name',
+    says: 'a wrong or missing parameter gets 400 with the name of the parameter',
     async run({ ask, openMarket }) {
       const { id } = await openMarket()
       for (const [path, field] of [
@@ -115,7 +115,7 @@ export const MARKET_CHECKS: readonly Check[] = [
   },
   {
     id: 'book.shape',
-    says: 'a book has bids from the highest and asks from the lowest, and they do not cross',
+    says: 'a book lists bids from the highest price and asks from the lowest, and they do not cross',
     async run(world) {
       for (const outcome of ['YES', 'NO']) {
         const book = await readBook(world, `outcome=${outcome}`)
@@ -137,12 +137,12 @@ export const MARKET_CHECKS: readonly Check[] = [
       }
       const yes = await bookOf('outcome=YES')
       const no = await bookOf('outcome=NO')
-      demandEqual('the book of 0', await bookOf('outcome=0'), yes)
-      demandEqual('the book of 1', await bookOf('outcome=1'), no)
+      demandEqual('the book of outcome=0 to be', await bookOf('outcome=0'), yes)
+      demandEqual('the book of outcome=1 to be', await bookOf('outcome=1'), no)
       const both = await bookOf('')
       demand(
         both.bids >= Math.max(yes.bids, no.bids) && both.bids <= yes.bids + no.bids,
-        'the levels of both',
+        'the levels of both outcomes',
         both,
       )
     },
@@ -176,7 +176,7 @@ export const MARKET_CHECKS: readonly Check[] = [
   },
   {
     id: 'archive.file',
-    says: 'the events of a day are a gzip file with its SHA-256 in repr-digest',
+    says: 'the archive of a day is a gzip file whose SHA-256 is in the header repr-digest',
     async run(world) {
       const { id } = await world.openMarket()
       const day = new Date(await world.nowMs()).toISOString().slice(0, 10)
@@ -195,11 +195,11 @@ export const MARKET_CHECKS: readonly Check[] = [
   },
   {
     id: 'trades.list',
-    says: 'GET /trades lists at most 100, the newest first',
+    says: 'GET /trades lists at most 100 trades, the newest first',
     async run(world) {
       type Listed = { trades: { timestamp: number }[] }
       const { trades } = await readEndpoint<Listed>(world, '/trades/{marketId}')
-      demand(trades.length <= 100, 'at most 100', trades.length)
+      demand(trades.length <= 100, 'at most 100 trades', trades.length)
       demandOrder(
         'timestamps',
         trades.map(({ timestamp }) => timestamp),
@@ -235,7 +235,7 @@ export const MARKET_CHECKS: readonly Check[] = [
   },
   {
     id: 'settlements.unknown',
-    says: 'an unknown settlement is found: false, and nothing else',
+    says: 'the answer for an unknown settlement is found: false and nothing else',
     async run(world) {
       const answer = await readEndpoint(world, '/settlements/{txHash}')
       demandEqual('the answer', answer, { found: false })

@@ -49,7 +49,7 @@ const open = (answer: Answer) =>
 export const ORDER_CHECKS: readonly Check[] = [
   {
     id: 'orders.body',
-    says: 'a body that is not JSON is 400, of another content type 415, too large 413',
+    says: 'a body that is not JSON gets 400, another content type gets 415, and a body that is too large gets 413',
     async run({ ask }) {
       const post = (body: string, type = 'application/json') =>
         ask('/orders/validate', { method: 'POST', body, headers: { 'content-type': type } })
@@ -89,7 +89,7 @@ export const ORDER_CHECKS: readonly Check[] = [
       const short = { ...good, signature: '0x12' }
       const answer = await world.ask('/orders/validate', { method: 'POST', body: short })
       const said = answer.text
-      demand(said.includes('"field":"signature"'), 'the field signature to be named', said)
+      demand(said.includes('"field":"signature"'), 'an error that names the field signature', said)
     },
   },
   {
@@ -134,7 +134,7 @@ export const ORDER_CHECKS: readonly Check[] = [
   },
   {
     id: 'orders.place',
-    says: 'an order is accepted under its EIP-712 digest, and rests',
+    says: 'an accepted order has its EIP-712 digest as its hash, and rests in the book',
     async run(world) {
       await withPlaced(world, async ({ submission, orderHash, answer }) => {
         demandShape('the answer', answer.body, {
@@ -148,7 +148,7 @@ export const ORDER_CHECKS: readonly Check[] = [
   },
   {
     id: 'orders.resubmit',
-    says: 'the same signed order sent again is the same order, and rests once',
+    says: 'sending the same signed order again is accepted, but the order is open only once',
     async run(world) {
       const { address } = traderOf(world)
       await withPlaced(world, async ({ submission, orderHash }) => {
@@ -164,7 +164,7 @@ export const ORDER_CHECKS: readonly Check[] = [
   },
   {
     id: 'orders.listed',
-    says: 'an open order is in the lists of its trader, and its size in the book',
+    says: 'an open order is in the order lists of its trader, and the book contains its size',
     async run(world) {
       const { address } = traderOf(world)
       await withPlaced(world, async ({ submission, orderHash }) => {
@@ -187,7 +187,7 @@ export const ORDER_CHECKS: readonly Check[] = [
   },
   {
     id: 'orders.cancel',
-    says: 'a cancel answers cancelled; a second one, or one of an unknown order, is refused',
+    says: 'cancelling an open order succeeds; cancelling it again, or cancelling an unknown order, is rejected',
     async run(world) {
       await withPlaced(world, async ({ submission, orderHash }) => {
         const { marketId } = submission.order

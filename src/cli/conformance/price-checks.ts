@@ -45,12 +45,12 @@ export const PRICE_CHECKS: readonly Check[] = [
         [...times].sort((a, b) => a - b),
       )
       const reach = (times.at(-1) ?? 0) - (times[0] ?? 0)
-      demand(reach <= HISTORY_SEC + 60, '20 minutes at most', `${reach} seconds`)
+      demand(reach <= HISTORY_SEC + 60, 'prices of at most 20 minutes', `${reach} seconds`)
     },
   },
   {
     id: 'prices.unknown',
-    says: 'an unknown asset is 404 ASSET_NOT_FOUND',
+    says: 'a request for an unknown asset gets 404 ASSET_NOT_FOUND',
     async run({ ask }) {
       const wanted = { status: 404, code: 'ASSET_NOT_FOUND' }
       demandRefusal(await ask('/quick-markets/NOSUCHASSET/price'), wanted)
@@ -74,7 +74,7 @@ export const PRICE_CHECKS: readonly Check[] = [
       const history = await world.ask(`/quick-markets/${asset}/history`)
       demandShape('the history', history.body, { quickMarkets: LIST })
       const { quickMarkets } = history.body as { quickMarkets: unknown[] }
-      demand(quickMarkets.length <= 100, 'at most 100', quickMarkets.length)
+      demand(quickMarkets.length <= 100, 'at most 100 quick markets', quickMarkets.length)
     },
   },
   {

@@ -61,7 +61,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
     says: 'each chain lists the typed data of an order, field by field',
     async run({ config }) {
       const { chains } = await config()
-      if (chains.length === 0) throw new Skipped('the server has no chain')
+      if (chains.length === 0) throw new Skipped('the server has no chain configured')
       for (const { chainId, contracts, signatures } of chains) {
         const { domain, types, primaryType } = signatures.order
         const fields = types[primaryType]?.map(({ name, type }) => `${name} ${type}`)
@@ -83,7 +83,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
       demandEqual('tokenSeconds', auth.tokenSeconds, 300)
       demand(
         auth.registerMessage.startsWith('Register API key for '),
-        'the message of a registration',
+        'a message that begins with "Register API key for "',
         auth.registerMessage,
       )
     },
@@ -111,7 +111,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'http.unknown-path',
-    says: 'an unknown path is 404, an unsupported method 405',
+    says: 'an unknown path gets 404, and an unsupported method gets 405',
     async run({ ask }) {
       demandRefusal(await ask('/nothing-here'), { status: 404 })
       demandRefusal(await ask('/orders', { method: 'PUT', body: {} }), { status: 405 })
@@ -119,7 +119,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'http.rate-limits',
-    says: 'RateLimit headers state the limit, the rest and the time until it is full again',
+    says: 'the RateLimit headers state the limit, what remains of it, and the time until it is full again',
     async run({ ask }) {
       const { headers } = await ask('/markets')
       const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) =>
@@ -142,7 +142,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
       demandEqual('status', status, 200)
       const document = (body ?? {}) as OpenApi
       demand(/^3\./.test(document.openapi ?? ''), 'OpenAPI of version 3', document.openapi)
-      demandEqual('missing', missingFrom(document), [])
+      demandEqual('parts missing in /openapi.json to be', missingFrom(document), [])
     },
   },
   {

@@ -65,7 +65,7 @@ export const STREAM_CHECKS: readonly Check[] = [
         const { body } = await world.ask('/config')
         const { serverTime } = body as { serverTime: number }
         const apart = Math.abs(serverTime - (hello.serverTime as number) / 1_000)
-        demand(apart <= CLOCK_SEC_MAX, `${CLOCK_SEC_MAX} seconds apart at most`, apart)
+        demand(apart <= CLOCK_SEC_MAX, `a difference of at most ${CLOCK_SEC_MAX} seconds`, apart)
       })
     },
   },
@@ -134,7 +134,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.channels',
-    says: 'trades, market, ticker and orders begin with a snapshot, and can be unsubscribed',
+    says: 'the channels trades, market, ticker and orders begin with a snapshot, and can be unsubscribed',
     async run(world) {
       const { id: marketId } = await world.openMarket()
       await withStream(world, async (stream) => {
@@ -157,7 +157,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.book-deltas',
-    says: 'every change of a book has the seq of the previous change and a correct checksum',
+    says: 'every change of a book names the seq of the previous change and has a correct checksum',
     async run(world) {
       const { sign } = traderOf(world)
       const { id: marketId } = await world.openMarket()
@@ -209,8 +209,8 @@ export const STREAM_CHECKS: readonly Check[] = [
         const { orderHash } = body as { orderHash: string }
         await cancel(world, orderHash, marketId)
         const mine = (frame: Frame) => frame.sub === sub && frame.orderHash === orderHash
-        const accepted = await stream.next('the order accepted', mine)
-        const cancelled = await stream.next('the order cancelled', mine)
+        const accepted = await stream.next('a message that the order was accepted', mine)
+        const cancelled = await stream.next('a message that the order was cancelled', mine)
         demandEqual('statuses', [accepted.status, cancelled.status], ['accepted', 'cancelled'])
         demandEqual('prevCursor', cancelled.prevCursor, accepted.cursor)
         demandShape('snapshot', snapshot, { cursor: TEXT, orders: LIST, count: NATURAL })
@@ -219,7 +219,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.since',
-    says: 'a subscription since an earlier change receives the later changes, or a new snapshot',
+    says: 'a subscription with since receives the changes after that sequence number, or a new snapshot',
     async run(world) {
       const { sign } = traderOf(world)
       const { id: marketId } = await world.openMarket()
@@ -232,11 +232,11 @@ export const STREAM_CHECKS: readonly Check[] = [
         await withStream(world, async (second) => {
           const again = await subscribe(second, 1, { ...request, since })
           const frame = await second.next(
-            'what followed',
+            'a message that follows the subscription',
             (each) => each.sub === again && each.type !== 'subscribed',
           )
           const startsOver = frame.type === 'book.snapshot' && frame.reset === true
-          if (!startsOver) demandEqual('prevSeq of the first', frame.prevSeq, since)
+          if (!startsOver) demandEqual('prevSeq of the first change to be', frame.prevSeq, since)
         })
       })
     },

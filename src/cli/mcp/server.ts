@@ -213,7 +213,7 @@ function refusalOf(
   if (![`127.0.0.1:${port}`, `localhost:${port}`].includes(headers.host ?? '')) {
     return [403, `the Host must be 127.0.0.1:${port} or localhost:${port}`]
   }
-  if (headers.origin !== undefined) return [403, 'pages of a browser are refused']
+  if (headers.origin !== undefined) return [403, 'requests from web pages are refused']
   if (!isAuthorized(headers.authorization, token)) return [401, 'a bearer token is required']
   if (method !== 'POST') return [405, 'the method must be POST']
   const isLong = Number(headers['content-length'] ?? 0) > BODY_BYTES_MAX

@@ -29,7 +29,10 @@ export function serveWitness(witness: Witness): Server {
       return
     }
     if (request.method !== 'POST' || request.url !== '/add-checkpoint') {
-      answer(404, 'a witness takes POST /add-checkpoint\n')
+      answer(
+        404,
+        'a witness accepts only POST /add-checkpoint and GET /<hash of a log>/checkpoint\n',
+      )
       return
     }
     readBody(request).then(

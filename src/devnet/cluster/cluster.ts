@@ -8,20 +8,20 @@ import { OptionError, readInteger } from '../command.ts'
 
 const HELP = `An exchange of several nodes on this machine, with NATS, MariaDB and a local chain.
 
-  npm run cluster                     starts it; Ctrl-C ends it, and its data with the next start
-  npm run cluster -- status           which node serves which partitions and roles, and what is cut
-  npm run cluster -- kill NODE        ends it like a power failure
-  npm run cluster -- drain NODE       hands over what it serves, then ends
+  npm run cluster                     starts the cluster until Ctrl-C; the next start deletes its data
+  npm run cluster -- status           shows which node serves which partitions and roles, and which links are cut
+  npm run cluster -- kill NODE        ends the node as a power failure would
+  npm run cluster -- drain NODE       the node hands over its partitions and roles, then ends
   npm run cluster -- start NODE       starts a node that was killed or drained
-  npm run cluster -- cut NODE         silences its links to NATS and the database
-  npm run cluster -- mend NODE        restores its links
+  npm run cluster -- cut NODE         silently cuts the links of the node to NATS and the database
+  npm run cluster -- mend NODE        restores the links of the node
   npm run cluster -- add KIND         adds a node: front, market or rest
 
   --fronts <n>      number of fronts (2)
   --markets <n>     number of market nodes (2)
   --galera          three database servers instead of one
   --port <n>        port of the first front; the other nodes use the ports after it (8080)
-  --folder <path>   folder of its data (data/cluster)
+  --folder <path>   folder with the data of the cluster (data/cluster)
 `
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)

@@ -59,13 +59,16 @@ async function carryOut(cluster: Cluster, words: readonly string[]): Promise<str
   const [verb = '', what = ''] = words
   if (verb === 'status') return statusOf(cluster)
   if (verb === 'add') {
-    if (!isKind(what)) throw new CommandError(`add needs one of: ${Object.keys(KINDS).join(', ')}`)
+    if (!isKind(what))
+      throw new CommandError(
+        `add needs the kind of the new node, one of ${Object.keys(KINDS).join(', ')}`,
+      )
     return `${wordsOf(await cluster.add(what))}\n`
   }
   const node = cluster.nodes.get(what)
   if (node === undefined) {
     throw new CommandError(
-      `there is no node '${what}'; there are ${[...cluster.nodes.keys()].join(', ')}`,
+      `there is no node '${what}'; the nodes are ${[...cluster.nodes.keys()].join(', ')}`,
     )
   }
   if (verb === 'kill') await node.kill()

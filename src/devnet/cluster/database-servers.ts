@@ -231,7 +231,8 @@ const untilUp = (node: Node, isCluster: boolean): Promise<void> =>
       if (isCluster) {
         const [rows] = await connection.query("SHOW STATUS LIKE 'wsrep_ready'")
         const [ready] = rows as { Value: string }[]
-        if (ready?.Value !== 'ON') throw new Error(`node ${node.port} is not ready`)
+        if (ready?.Value !== 'ON')
+          throw new Error(`the database server at port ${node.port} is not ready`)
       } else await connection.query('SELECT 1')
     } finally {
       connection.destroy()

@@ -95,7 +95,8 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     let made = 0
     /** Makes a node. Each node reaches the servers through its own wires, so that it can be cut off. */
     async function make(kind: Kind): Promise<ClusterNode> {
-      if (nodes.size >= NODES_MAX) throw new CommandError(`there are ${NODES_MAX} nodes already`)
+      if (nodes.size >= NODES_MAX)
+        throw new CommandError(`the cluster already has ${NODES_MAX} nodes, which is the maximum`)
       const count = [...nodes.values()].filter((node) => node.kind === kind).length
       const name = `${kind}-${count + 1}`
       const port = options.port + made++

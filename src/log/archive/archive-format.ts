@@ -84,7 +84,7 @@ export function readSegmentMeta(segment: NamedSegment, home: RowHome): SegmentMe
     if (meta.format !== ARCHIVE_FORMAT) {
       throw new Fault(
         'LOG_VERSION_UNKNOWN',
-        `${segment.path} has format ${meta.format}, this program reads ${ARCHIVE_FORMAT} only`,
+        `${segment.path} has format ${meta.format}, but this program reads only format ${ARCHIVE_FORMAT}`,
         { retryable: false },
       )
     }
@@ -139,7 +139,7 @@ export function damaged({ path, first, last }: NamedSegment, home: RowHome, what
   return new Fault(
     'LOG_ARCHIVE_DAMAGED',
     `partition ${home.partition}: the archived offsets ${first} to ${last} are damaged ` +
-      `(${what} of ${path}); put this file back from a copy`,
+      `(in ${path}, ${what} is wrong); restore this file from a copy`,
     { retryable: false },
   )
 }

@@ -182,7 +182,7 @@ function missing<Event extends LogEvent>(
   return new Fault(
     'LOG_ARCHIVE_MISSING',
     `partition ${partition}: offsets ${from} to ${to} are neither in the log nor in its archive; put ` +
-      `the missing segments back, or begin with a copy of the database that has offset ${to}`,
+      `the missing segments back, or start with a copy of the database that contains offset ${to}`,
     { retryable: false },
   )
 }

@@ -120,7 +120,7 @@ export function decodeBatch<Event extends LogEvent>(
     throw new Fault(
       'LOG_VERSION_UNKNOWN',
       `partition ${home.partition}: offset ${row.first_offset} has record version ${row.version}, ` +
-        `this program reads versions up to ${RECORD_VERSION}`,
+        `but this program reads only versions up to ${RECORD_VERSION}`,
       { retryable: false },
     )
   }

@@ -29,7 +29,7 @@ export async function hasNoLog(url: string): Promise<boolean> {
 function serverOf(url: string): MysqlServer {
   const address = parseMysqlAddress(url)
   if (address !== undefined) return new MysqlServer(address)
-  throw refused('LOG_URL_INVALID', 'SIBYL_LOG_URL names no database')
+  throw refused('LOG_URL_INVALID', 'SIBYL_LOG_URL: must be the URL of a database, mysql://…')
 }
 
 export async function adoptLog(dataDir: string, url: string): Promise<void> {

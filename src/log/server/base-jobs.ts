@@ -52,7 +52,9 @@ export function makeBaseJobs(data: BaseThreadData): BaseJobs {
       waiting.clear()
     }
     started.on('error', (error) => ended(error instanceof Error ? error.message : String(error)))
-    started.on('exit', () => ended('the thread that uploads bases has ended'))
+    started.on('exit', () =>
+      ended('the thread for uploading bases (stored copies of partitions) has ended'),
+    )
     return started
   }
 

@@ -124,7 +124,10 @@ async function nameBase(rows: LogRows, at: Place, files: readonly BaseFile[]): P
     [part, at.seq, at.crc, JSON.stringify(files)],
   )
   if (named > 0) return
-  throw refused('LOG_FENCED', `partition ${part} was taken over while its base was made`)
+  throw refused(
+    'LOG_FENCED',
+    `another exchange took over partition ${part} before its base (the stored copy of its files) was complete`,
+  )
 }
 
 /** Returns whether all pieces of a file exist; an incomplete file is uploaded again. */
@@ -180,7 +183,7 @@ async function fetchFile(rows: LogRows, file: BaseFile, path: string): Promise<v
   // The owner may have replaced this base by a newer one during the read.
   throw new Fault(
     'LOG_BASE_GONE',
-    `partition ${rows.part}: the file ${file.name} is incomplete or damaged in its base`,
+    `partition ${rows.part}: the file ${file.name} of its base (the stored copy of its files) is incomplete or damaged`,
     {
       retryable: true,
     },

@@ -185,7 +185,7 @@ async function checkCut(partition: number, rows: LogRows, at: Position): Promise
   if (at.seq >= (await rows.firstSeq())) return
   throw new Fault(
     'LOG_BASE_GONE',
-    `partition ${partition}: the log no longer has the rows after ${at.seq}, because a base has replaced them`,
+    `partition ${partition}: the log no longer has the rows after ${at.seq}, because a base (a stored copy of the files) has replaced them`,
     { retryable: true },
   )
 }

@@ -172,7 +172,7 @@ export async function prepareTables(server: MysqlServer, partitions: number): Pr
   if (home === undefined || home.format !== FORMAT) {
     throw refused(
       'LOG_FORMAT_UNKNOWN',
-      `the log at ${server.name} has format ${home?.format}, this program reads ${FORMAT} only`,
+      `the log at ${server.name} has format ${home?.format}, but this program reads only format ${FORMAT}`,
     )
   }
   if (home.parts !== partitions) {
@@ -398,7 +398,7 @@ export async function untilKnown<Result>(
 function outrun(part: number): Fault {
   return new Fault(
     'LOG_TAKE_OVER_FAILED',
-    `partition ${part} has an owner that writes faster than it can be taken over`,
+    `partition ${part} could not be taken over, because its owner kept writing`,
     { retryable: true },
   )
 }

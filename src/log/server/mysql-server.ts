@@ -242,9 +242,13 @@ function readCa(file: string): Buffer {
   try {
     return readFileSync(file)
   } catch (error) {
-    throw new Fault('LOG_URL_INVALID', `SIBYL_LOG_URL: ca names ${file}, which cannot be read`, {
-      retryable: false,
-      cause: error,
-    })
+    throw new Fault(
+      'LOG_URL_INVALID',
+      `SIBYL_LOG_URL: the file ${file}, which the parameter ca names, cannot be read`,
+      {
+        retryable: false,
+        cause: error,
+      },
+    )
   }
 }

@@ -12,7 +12,7 @@ export function accountsMeters(
   const registers = [registry]
   const rpcErrors = new Counter({
     name: 'sibyl_accounts_rpc_errors_total',
-    help: 'Failed requests to a chain for funds, including those that another RPC URL then answered',
+    help: 'Failed requests that read funds from a chain, including those that another RPC URL then answered',
     labelNames: ['chain', 'host'],
     registers,
   })
@@ -51,7 +51,7 @@ export function accountsMeters(
     unanswered(chainId: number, trouble: { readonly host: string; readonly why: string }): void {
       const { host, why } = trouble
       rpcErrors.inc({ chain: chainId, host })
-      log.debug({ chainId, host, why }, 'a request for funds to the chain failed')
+      log.debug({ chainId, host, why }, 'reading funds from the chain failed')
     },
     said(said: AccountsEvent): void {
       if (said.type === 'Refused') refused.inc({ code: said.code })

@@ -77,7 +77,7 @@ export function parseNatsUrl(url: string): NatsAddress | undefined {
 export async function openNodeLine(options: NodeLineOptions): Promise<NodeLine> {
   const address = parseNatsUrl(options.url)
   if (address === undefined) {
-    throw new Fault('NATS_URL_INVALID', 'SIBYL_NATS_URL: must be nats://host:port', {
+    throw new Fault('NATS_URL_INVALID', 'SIBYL_NATS_URL: must have the form nats://host:port', {
       retryable: false,
     })
   }

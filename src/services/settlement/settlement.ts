@@ -207,7 +207,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     if (report.status === 'matched') state.history.unverified.delete(tradeId)
     if (isRejection(answer)) {
       // The market does not exist or rejects the report permanently: a retry cannot help.
-      const what = `its market rejects the report ${report.status}: ${answer.rejected}`
+      const what = `the market rejects the report that the trade is ${report.status}: ${answer.rejected}`
       context.emit({ type: 'Contradiction', tradeId, what })
     } else {
       applyAnswer(state, pending, { report, status: answer.status }, context)

@@ -49,9 +49,13 @@ function claim(database: Database, log: ClaimedLog): Promise<Checkpoint[]> {
       transaction,
     )
     if (known.some((row) => row.log_id !== log.logId)) {
-      throw new Fault('STORE_FOREIGN_LOG', 'the database was projected from another event log', {
-        retryable: false,
-      })
+      throw new Fault(
+        'STORE_FOREIGN_LOG',
+        'the data in the database comes from another event log',
+        {
+          retryable: false,
+        },
+      )
     }
     if (known.length > 0) {
       if (known.length !== log.partitions) {

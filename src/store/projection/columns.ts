@@ -224,7 +224,7 @@ export function tradeKey(tradeId: TradeId): {
   fillIndex: number
 } {
   const key = parseTradeId(tradeId)
-  assert(key !== undefined, `not a trade id: ${tradeId}`)
+  assert(key !== undefined, `the trade id ${tradeId} must be valid`)
   return key
 }
 

@@ -200,7 +200,7 @@ async function moveCheckpoint(
     })
   }
   if (row.log_id !== logId) {
-    throw new Fault('STORE_FOREIGN_LOG', 'the database was projected from another event log', {
+    throw new Fault('STORE_FOREIGN_LOG', 'the data in the database comes from another event log', {
       retryable: false,
     })
   }

@@ -79,6 +79,6 @@ function accountOf() {
 
 function chainOf(): ChainConfig {
   const found = chain.value
-  if (found === undefined) throw new Error('this exchange has no chain')
+  if (found === undefined) throw new Error('this exchange has no chain configured')
   return found
 }

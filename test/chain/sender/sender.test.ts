@@ -95,7 +95,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     assert.equal(await f.count(), 1)
   })
 
-  it('after a kill that follows the broadcast, the sender does not send the transaction again, and reports its outcome', async () => {
+  it('if the sender is killed after it broadcast a transaction, the restarted sender does not send it again, and reports its outcome', async () => {
     await send(f.lane())
     await f.mine(2)
     const lane = f.lane()
@@ -336,7 +336,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     assert.equal(await f.count(), 2)
   })
 
-  it('the sender does not reuse the nonces of sent transactions that are missing in the journal', async () => {
+  it('the sender does not reuse the nonces of sent transactions that are missing from the journal', async () => {
     const lane = f.lane()
     await send(lane, 'known')
     await send(lane, 'mined')

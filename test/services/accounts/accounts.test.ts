@@ -210,7 +210,7 @@ function started(more: More = {}) {
 
 const ann = (name: string) => buy('YES').at(0.42).size(10).by('ann').named(name)
 
-test('a buy order requires its cost plus rounding units, but at most its size; a sell order requires its shares', () => {
+test('a buy order needs funds for its cost plus rounding units, but at most for its size; a sell order needs its shares', () => {
   const price = 420_000 as Price
   assert.equal(needOf({ side: BUY, price }, 10_000_000 as Shares), 4_210_000)
   assert.equal(needOf({ side: BUY, price }, 3 as Shares), 3)
@@ -231,7 +231,7 @@ test('funds reserved for one order are not available to the next order', () => {
   assert.equal(its.reserve(ann('c').size(1)), 'granted')
 })
 
-test('both buyers of a mint have their payment reserved until the mint settles', () => {
+test('the payments of both buyers of a mint stay reserved until the mint settles', () => {
   const its = started({ matching: 'complementary' })
   for (const name of ['ann', 'bob']) its.fund(name, { dollars: 10, allowed: 10 })
   its.step()
@@ -252,7 +252,7 @@ test('both buyers of a mint have their payment reserved until the mint settles',
   assert.equal(its.funds('bob'), '10 held, 10 allowed, 0 open, 0 pending, 10 free')
 })
 
-test('both sellers of a merge have their shares reserved until the merge settles', () => {
+test('the shares of both sellers of a merge stay reserved until the merge settles', () => {
   const its = started({ matching: 'complementary' })
   its.fund('ann', { yes: 10, approved: true })
   its.fund('bob', { no: 12, approved: true })
@@ -481,7 +481,7 @@ function traded(more: More = {}) {
   return its
 }
 
-test('a settled trade’s payment is deducted only once, although the trade is confirmed later', () => {
+test('a settled trade’s payment is not deducted a second time when the trade is confirmed later', () => {
   const its = traded()
   its.settle('a')
   its.step()
@@ -492,7 +492,7 @@ test('a settled trade’s payment is deducted only once, although the trade is c
   assert.equal(its.actor.state.trades.size, 0)
 })
 
-test('a confirmed trade stays reserved until the next read of the chain shows the new balance', () => {
+test('the funds of a confirmed trade stay reserved until the next read of the chain shows the new balance', () => {
   const its = traded()
   its.settle('a')
   its.chain.mine()
@@ -527,7 +527,7 @@ test('if a trade settles before its match is read from the log, no funds are res
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('a settled sale causes no cancellation of orders before the sale’s match is read from the log', () => {
+test('a settled sale does not cause orders to be cancelled until the sale’s match has been read from the log', () => {
   for (const isShort of [false, true]) {
     const its = started()
     its.fund('ann', { dollars: 10, allowed: 10 })
@@ -675,7 +675,7 @@ test('reading log events twice changes no reserved funds, and missing log events
   )
 })
 
-test('funds that two requests reserved for one order are free after both requests have released them', () => {
+test('if two requests reserve funds for one order, the funds are free once both requests have released them', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -687,7 +687,7 @@ test('funds that two requests reserved for one order are free after both request
   assert.equal(its.reserve(ann('b')), 'granted')
 })
 
-test('funds reserved for an order that never reaches the log are free once the logs are read past its deadline', () => {
+test('if an order never reaches the log, its reserved funds are free once the logs are read past the order’s deadline', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -729,7 +729,7 @@ test('if a trader’s funds decrease, the newest orders are cancelled until the 
   assert.equal(its.withdrawn().length, 4)
 })
 
-test('orders are cancelled only until the trader’s funds cover the remaining costs without the rounding reserve', () => {
+test('cancelling stops once the trader’s funds cover the costs of the remaining orders, not counting the rounding reserve', () => {
   const its = started()
   its.fund('ann', { dollars: 1, allowed: 1 })
   its.step()
@@ -760,7 +760,7 @@ test('a revoked approval cancels all sell orders, and a lower allowance only buy
   assert.deepEqual(its.withdrawn(), ['s', 'a'])
 })
 
-test('if the funds no longer cover a reserved order, the order is cancelled only once it is placed', () => {
+test('if the funds no longer cover an order with a reservation, the order is cancelled, but not before it is placed', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -820,7 +820,7 @@ test('at its start, the accounts thread counts open orders and cancels those wit
   assert.deepEqual(its.actor.said('CheckpointsLoaded').length, 1)
 })
 
-test('a pending trade that settled before the start reserves no funds', () => {
+test('a pending trade that settled before the accounts thread started reserves no funds', () => {
   const trade: NeedsTrade = {
     tradeId: `${MARKET_ID}-7-0` as TradeId,
     marketId: MARKET_ID,
@@ -848,7 +848,7 @@ test('a pending trade that settled before the start reserves no funds', () => {
   }
 })
 
-test('after a restart, new orders are refused until every order accepted before has reached the log or expired', () => {
+test('after a restart, new orders are refused until every previously accepted order has reached the log or expired', () => {
   const its = started({ rules: { quietMs: 60_000 } })
   assert.match(
     its.reserve(ann('a')),

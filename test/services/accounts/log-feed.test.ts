@@ -33,7 +33,7 @@ test('an accounts thread fails if log records that it has not read were removed'
   assert.equal(delivered(), 0)
 })
 
-test('an accounts thread does not treat a log that is temporarily unreadable as read to the end', () => {
+test('an accounts thread does not mistake a temporarily unreadable log for one that it has read to the end', () => {
   const busy = new Fault('LOG_READ_FAILED', 'the file is busy', { retryable: true })
   const { turns, delivered } = unreadable(busy)
   turns.shift()?.()

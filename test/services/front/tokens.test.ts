@@ -75,7 +75,7 @@ await onServerDatabase(
       return { url, database }
     }
 
-    it('each request token is accepted once by all fronts together, also after one of them dies', async (t) => {
+    it('all fronts together accept each request token only once, even after one of them dies', async (t) => {
       const { url, database } = await migrated(t)
       // The database has recorded used tokens for a while, as in a running cluster.
       await claimsSince(database, nowSec() - 100)
@@ -104,7 +104,7 @@ await onServerDatabase(
       assert.equal(await identify(early), 'UNAUTHORIZED_TOKEN_EXPIRED')
     })
 
-    it('the first request token of a cluster is accepted, even if it takes long to open the database', async (t) => {
+    it('the first request token of a cluster is accepted, even if opening the database takes long', async (t) => {
       const { url } = await migrated(t)
       let aheadMs = 0
       const clock: Clock = { ...systemClock, nowMs: () => Date.now() + aheadMs }
@@ -115,7 +115,7 @@ await onServerDatabase(
       assert.equal(await identify(token), 'UNAUTHORIZED_TOKEN_USED')
     })
 
-    it('a request token is accepted exactly once on a retry after the database’s answer was lost', async (t) => {
+    it('if the database’s answer about a request token is lost, the token can be retried and is accepted exactly once', async (t) => {
       const { url, database } = await migrated(t)
       await claimsSince(database, nowSec() - 100)
       const proxy = await losingProxy(url)

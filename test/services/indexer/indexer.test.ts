@@ -577,7 +577,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
-  it('if a reorg of five blocks removes a market’s creation, the index equals one read again from the chain', async (t: TestContext) => {
+  it('if a reorg of five blocks removes a market’s creation, the index equals one that is rebuilt from the chain', async (t: TestContext) => {
     const database = await freshDatabase()
     const follower = follow({ database })
     const kept = await world.createMarket()
@@ -681,7 +681,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
-  it('the indexer counts a redemption that repeats its outcomes forty times as one redemption of both outcomes', async () => {
+  it('if a redemption lists its outcomes forty times, the indexer counts one redemption of both outcomes', async () => {
     const { ann, bob, chain, conditionalTokens, collateral } = world
     const database = await freshDatabase()
     const follower = follow({ database })

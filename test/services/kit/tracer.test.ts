@@ -62,7 +62,7 @@ test('a traceparent header is parsed as in the standard, and an invalid one is i
   }
 })
 
-test('tracing is off without the address of a collector', () => {
+test('tracing is off if no collector address is configured', () => {
   assert.equal(openTracer({}).tracer, undefined)
 })
 

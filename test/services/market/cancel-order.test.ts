@@ -18,7 +18,7 @@ test('a cancelled order leaves the book, and the answer states the order’s qua
   assert.deepEqual(market.book(), [])
 })
 
-test('a cancel with the wrong side is refused, also after the order has ended', () => {
+test('a cancel with the wrong side is refused, even after the order has ended', () => {
   const market = given()
   market.place(sell('NO').named('a'))
   assert.deepEqual(market.cancel('a', 'buy'), { rejected: 'ORDER_NOT_FOUND' })
@@ -27,7 +27,7 @@ test('a cancel with the wrong side is refused, also after the order has ended', 
   assert.deepEqual(market.cancel('a', 'sell'), { rejected: 'ORDER_CLOSED' })
 })
 
-test('a cancel of an unknown hash is answered as not found', () => {
+test('a cancel of an unknown order hash is refused because the order is not found', () => {
   assert.deepEqual(given().cancel('nobody', 'buy'), { rejected: 'ORDER_NOT_FOUND' })
 })
 
@@ -134,7 +134,7 @@ test('an order that is cancelled for lack of funds ends with the reason unfunded
   assert.deepEqual(market.book(), ['YES buy 0.5 a 1'])
 })
 
-test('a query for a known order returns its first answer, and for an unknown order nothing', () => {
+test('a query for a known order returns the answer to that order, and a query for an unknown order returns nothing', () => {
   const market = given()
   market.place(buy('YES').named('open'))
   market.place(buy('YES').named('gone'))

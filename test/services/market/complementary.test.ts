@@ -72,7 +72,7 @@ test('a taker matches orders of both books by the price the taker would pay, and
   )
 })
 
-test('a buy of YES matches a buy of NO only in a complementary market, if their prices reach a dollar', () => {
+test('a buy of YES matches a buy of NO only in a complementary market, and only if their prices add up to a dollar or more', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).named('a'))
   market.place(buy('YES').at(0.59).size(10).named('b'))
@@ -177,7 +177,7 @@ test('a failed mint returns the quantity of the trader not at fault, and ends th
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('quantity that a failed mint returns to a buy of NO matches a buy of YES that arrived meanwhile', () => {
+test('when a failed mint returns quantity to a buy of NO, that quantity matches a buy of YES that arrived meanwhile', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
@@ -236,7 +236,7 @@ test('the fill limit of an order group counts a mint as a fill', () => {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('an unsettled mint counts as pending for both traders, and either can cancel their quantity that could return', () => {
+test('an unsettled mint counts as pending for both traders, and each can cancel the quantity that could return to them', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))

@@ -64,10 +64,10 @@ test('in a chain of resales, every reseller keeps their orders if the first sell
 })
 
 for (const [when, told] of [
-  ['after it failed', true],
-  ['while it is pending', false],
+  ['reported as failed', true],
+  ['still pending', false],
 ] as const) {
-  test(`an undelivered purchase excuses later sales up to its size, ${when}`, () => {
+  test(`an undelivered purchase (${when}) excuses later sales up to its size`, () => {
     const market = given()
     market.place(sell('YES').at(0.4).size(10).by('gus').named('g'))
     market.place(buy('YES').at(0.4).size(10).by('bob').named('b'))
@@ -92,7 +92,7 @@ for (const [when, told] of [
 }
 
 const guilty: [why: string, story: (market: ReturnType<typeof given>) => void][] = [
-  ['their purchase settled before', (market) => market.report('b', confirmed)],
+  ['their purchase has already settled', (market) => market.report('b', confirmed)],
   ['their purchase failed by their own fault', (market) => market.report('b', failedBy('buyer'))],
   [
     'their purchase failed too long ago',
@@ -114,7 +114,7 @@ for (const [why, story] of guilty) {
   })
 }
 
-test('a purchase of the other outcome, after the sale, or from oneself does not excuse a seller', () => {
+test('a purchase does not excuse a seller if it is of the other outcome, after the sale, or from the seller themselves', () => {
   const market = given()
   market.place(sell('NO').at(0.4).size(10).by('gus').named('g'))
   market.place(buy('NO').at(0.4).size(10).by('bob').named('other'))

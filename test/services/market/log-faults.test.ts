@@ -11,7 +11,7 @@ import { orderStream } from './order-stream.ts'
 
 // The tests run concurrently: most of the time, they wait for a file that another connection has locked.
 suite('a market thread recovers after its log could not be written', { concurrency: true }, () => {
-  test('after a failed append, orders are answered OUTCOME_UNKNOWN, and accepted again once the log can be written', () =>
+  test('after a failed append to the log, orders get the answer OUTCOME_UNKNOWN until the log can be written again', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,
@@ -44,7 +44,7 @@ suite('a market thread recovers after its log could not be written', { concurren
       assertOpen(expectedFrom(dataDir), await openOrders(exchange))
     }))
 
-  test('a market thread still handles messages to the whole thread while one of its log partitions is unavailable', () =>
+  test('a market thread still handles messages that concern all its markets while one of its log partitions is unavailable', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,

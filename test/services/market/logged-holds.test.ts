@@ -140,7 +140,7 @@ test('a market snapshot contains the orders that end with a session, with the na
   assert.deepEqual(heldIn(market, again), [hashNamed('held')])
 })
 
-test('an order that a second session places again ends with the second session', () => {
+test('if a second session places an order again, the order ends with the second session', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(2).by('ann').named('a'), market.marketId)
   for (const session of ['first', 'first', 'second']) market.ask('PlaceOrder', { order, session })
@@ -191,7 +191,7 @@ test('an order whose trade failed by its trader’s fault no longer counts towar
   assert.equal(index.sizeOf('s'), 0)
 })
 
-test('an order that a reorg opens again still belongs to its session, also after a snapshot', () => {
+test('an order that a reorg opens again still belongs to its session, even after a snapshot', () => {
   const index = new SessionIndex()
   const market = given({ sessions: { index, ordersMax: 1 } })
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('a'), market.marketId)

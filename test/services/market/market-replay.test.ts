@@ -152,7 +152,7 @@ test('a replay of a market’s events gives the state of the market that wrote t
   })
 })
 
-test('a market’s state can be restored from a snapshot made during changes and the later events', () => {
+test('a snapshot made while a market changes, together with the later events, restores the market’s state', () => {
   withSeeds(SEEDS, (random) => {
     const market = given()
     const flow = randomFlow(market, random)

@@ -227,7 +227,7 @@ inFolder(
   },
 )
 
-test('a snapshot of an older version without pending trades and session orders can still be read', () => {
+test('a snapshot that an older version wrote without pending trades and session orders can still be read', () => {
   const market = aMarket()
   const head = { version: 1, market, seq: 7, closed: null, updatedAtMs: 5, unsettled: 2 }
   const chunks = [Buffer.from(JSON.stringify(head))]

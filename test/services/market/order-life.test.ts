@@ -26,7 +26,7 @@ function holds(market: Market): void {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 }
 
-test('a market refuses an order that arrives after its bookByMs time, also when the order is submitted again', () => {
+test('a market refuses an order that arrives after the order’s bookByMs time, but repeats its answer to an accepted order', () => {
   const market = given()
   const nowMs = START_SEC * 1_000
   const late = place(market, buy('YES').at(0.4).size(5).named('late'), { bookByMs: nowMs - 1 })
@@ -190,7 +190,7 @@ test('a group that exceeds its share limit is cancelled, including the rest of t
   holds(market)
 })
 
-test('cancelling a group by its name includes filled orders whose quantity could return', () => {
+test('cancelling a group by its name also cancels its filled orders whose quantity could return', () => {
   const market = given()
   const tags = { group: 'g' }
   place(market, sell('YES').at(0.5).size(2).by('ann').named('filled'), { tags })

@@ -73,7 +73,7 @@ const refusals: [
     { rejected: 'EXPIRATION_TOO_SOON', field: 'order.expiration' },
   ],
   [
-    'a market that is closed',
+    'a closed market',
     (market) => {
       market.ask('CloseMarket', { marketId: market.marketId, reason: 'resolved' })
       return market.place(buy('YES'))
@@ -81,7 +81,7 @@ const refusals: [
     { rejected: 'MARKET_CLOSED' },
   ],
   [
-    'a market that has expired, before the timer has run,',
+    'an expired market whose expiry timer has not run yet',
     (market) => {
       market.at(1_000_000)
       return market.place(buy('YES'))
@@ -322,7 +322,7 @@ test('one order matches a limited number of makers, and the rest of the order is
   })
 })
 
-test('an order that would match only expired orders beyond the match limit is refused and can be retried', () => {
+test('an order that meets only expired orders, and more of them than the match limit, is refused and can be retried', () => {
   const market = crowd(MAKERS_PER_ORDER_MAX + 1, START_SEC + 100)
   market.at(100)
   const order = buy('YES').at(0.4).named('t')

@@ -119,7 +119,7 @@ test('an open order that gets quantity back from a failed trade keeps its place 
   assert.deepEqual(market.book(), ['YES sell 0.4 s 10', 'YES sell 0.4 later 1'])
 })
 
-test('quantity that a failed trade returns to an order matches waiting orders, like a new order', () => {
+test('when a failed trade returns quantity to an order, that quantity matches waiting orders like a new order', () => {
   const market = traded(10)
   market.place(buy('YES').at(0.45).size(6).by('eve').named('e'))
   market.said()
@@ -186,12 +186,12 @@ const nothingComesBack: [
   meanwhile: (market: ReturnType<typeof given>) => void,
 ][] = [
   ['the market closed meanwhile', 2_000_000, (market) => close(market)],
-  ['the market’s time came meanwhile', 2_000_000, (market) => market.at(1_000_000)],
+  ['the market expired meanwhile', 2_000_000, (market) => market.at(1_000_000)],
   ['the order was cancelled meanwhile', 2_000_000, (market) => market.cancel('s', 'sell')],
   ['the order expired meanwhile', 500, (market) => market.at(500)],
 ]
 for (const [why, livesSec, meanwhile] of nothingComesBack) {
-  test(`a failed trade does not put its quantity back into the sell order when ${why}`, () => {
+  test(`a failed trade does not put its quantity back into the sell order if ${why}`, () => {
     const market = given()
     const selling = sell('YES').at(0.4).size(10).by('bob').named('s')
     market.place(selling.until(START_SEC + livesSec))

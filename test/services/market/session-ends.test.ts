@@ -52,7 +52,7 @@ test('the end of a session cancels its orders, and no other orders', () => {
   assert.deepEqual(take(), [])
 })
 
-test('two reports of one session’s end are both confirmed once the cancels of the session are answered', () => {
+test('if the end of a session is reported twice, both reports are confirmed after the session’s cancels are answered', () => {
   const { index, ends, take } = fixture({ s: ['a'] })
   let done = 0
   ends.end('s', 0, () => done++)
@@ -114,7 +114,7 @@ test('the end of a session is confirmed only after unavailable markets are loade
   assert.equal(done, 1)
 })
 
-test('cancels of a session that ended are retried, 256 at a time, until the market has decided every one', () => {
+test('the cancels of an ended session are retried, 256 at a time, until the market has decided every one', () => {
   const names = Array.from({ length: 1_000 }, (_, at) => `o${at}`)
   const { index, ends, take } = fixture({ s: names })
   let done = 0
@@ -144,7 +144,7 @@ test('cancels of a session that ended are retried, 256 at a time, until the mark
   assert.deepEqual([done, index.sizeOf('s')], [1, 0])
 })
 
-test('cancels of a session that a market refuses immediately are retried later, not in a tight loop', () => {
+test('if a market immediately refuses a session’s cancels, the cancels are retried later, not in a tight loop', () => {
   const index = new SessionIndex()
   for (let at = 0; at < 50_000; at++) index.add('s', order(`o${at}`))
   let asked = 0
@@ -202,7 +202,7 @@ test('an order in flight does not reopen an ended session, and the end is confir
   assert.equal(done, 1)
 })
 
-test('requests to keep orders after their session are repeated until the market has recorded them', () => {
+test('requests to keep orders after the end of their session are repeated until the market has recorded each request', () => {
   const { index, ends, take } = fixture({ s: ['a', 'b'] })
   ends.keep('s')
   const [a, b] = take()

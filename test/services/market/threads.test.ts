@@ -73,7 +73,7 @@ test('every reader receives events before the caller receives the answer to the 
     }
   }))
 
-test('a market thread that is killed while it handles requests has its earlier state after the restart', () =>
+test('a market thread that is killed while it handles requests recovers its state when it restarts', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({
       store: false,

@@ -64,7 +64,7 @@ test('market threads agree on the pauses of a trader in whichever order they exc
   assert.deepEqual(two.all(), one.all())
 })
 
-test('pauses are remembered only for a limited number of traders, newest first', () => {
+test('pauses are remembered only for a limited number of traders, and the oldest are forgotten first', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   for (let n = 0; n <= PAUSED_TRADERS_MAX; n++) pauses.fault(CHAIN, traderNamed(`t${n}`), n)
   assert.equal(pauses.all().length, PAUSED_TRADERS_MAX)

@@ -192,7 +192,7 @@ test('a NATS URL has servers, credentials and optionally TLS', () => {
   }
 })
 
-test('a node can connect to a NATS server that requires credentials only with the right credentials in its URL', {
+test('if a NATS server requires credentials, a node can connect only if its URL contains the right ones', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t, ['--user', 'sibyl', '--pass', 's3cret'])
@@ -233,7 +233,7 @@ test('requests and messages between nodes arrive over NATS in order, with any co
   )
 })
 
-test('a message from one node to all arrives at every other node', {
+test('a message that a node sends to all nodes arrives at every other node', {
   skip: natsMissing,
 }, async (t) => {
   const { back, front } = await pair(t)

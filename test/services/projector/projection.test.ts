@@ -155,7 +155,7 @@ test('the projector splits a batch with too many rows for one transaction, and n
   assert.equal(withinRows(small.slice(0, 100)).length, 100)
 })
 
-test('the row of a failed trade has the side at fault, without a side that the market excused', () => {
+test('the row of a failed trade names the side at fault, but not a side that the market excused', () => {
   const { marketId } = given()
   const head = { type: 'TradeFailed', marketId, seq: 2, atMs: 1, txHash: '', reason: '' } as const
   const tradeIdHere = tradeId(marketId, 1, 0)

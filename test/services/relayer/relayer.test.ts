@@ -457,7 +457,7 @@ test('the relayer limits the gas used per owner and in total, and resets both li
   assert.equal(await next('a', 5), 'pending')
 })
 
-test('gas of yesterday that is read after midnight does not count today', async () => {
+test('gas that was used yesterday but is read after midnight does not count today', async () => {
   const { world, relay, clock, state } = await start()
   const { find } = world.ports
   world.ports.find = async (...asked) => {
@@ -505,7 +505,7 @@ test('delegates can use only half of an owner’s rate and gas, which leaves the
   }
 })
 
-test('the relayer answers an operation that would change nothing with the earlier transaction, at no cost', async () => {
+test('if an operation would change nothing, the relayer’s answer names the earlier transaction and costs no gas', async () => {
   const { world, relay, state, events } = await start(new World(), {
     gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 0, allGas: 0 } },
   })
@@ -616,7 +616,7 @@ test('one owner cannot fill the shared queue for proposals that use the relayer�
   assert.equal(code(await other), 'INVALID_SIGNATURE')
 })
 
-test('moving a relayer operation to a stage that the table of stages does not allow throws an error', () => {
+test('an error is thrown if a relayer operation moves to a stage that the table of stages does not allow', () => {
   const stages = Object.keys(STEPS) as Stage[]
   for (const from of stages) {
     for (const to of stages) {

@@ -131,7 +131,7 @@ test('a resolution that has succeeded on chain is not sent again, even while the
   assert.equal(world.tried.length, 1)
 })
 
-test('the resolution service retries a resolution with a failed simulation after growing pauses, then sends it', async () => {
+test('if a resolution fails in the simulation, the service retries it after growing pauses, and sends it once it succeeds', async () => {
   const world = new World()
   world.due = [settle(1)]
   world.trial = { refused: 'the dispute is not decided' }

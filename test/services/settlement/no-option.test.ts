@@ -60,7 +60,7 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     assert.deepEqual(world.wayOf(minted), ['failed'])
   })
 
-  it('a trade fails at once if older unsettled trades bring less than the shares that its seller lacks', async () => {
+  it('a trade fails at once if older unsettled trades bring fewer shares than its seller lacks', async () => {
     const { world, sold } = await resold({ bought: 4, sold: 5 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.step()
@@ -94,7 +94,7 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     assert.deepEqual(world.wayOf(third), ['failed'])
   })
 
-  it('a trade waits for its seller’s incoming shares if the buyer’s allowance covers that trade after the older trades', async () => {
+  it('a trade waits for its seller’s incoming shares if the buyer’s allowance covers the older trades and this one', async () => {
     const { world } = await resold({ bought: 4, sold: 1 })
     const second = world.trade({ seller: RESELLER, buyer: BUYER, size: 1 })
     world.refuses = (id) =>
@@ -103,7 +103,7 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     assert.equal(world.status(second), 'matched')
   })
 
-  it('a trade that waits for an older trade fails with it, even if the trader has received funds meanwhile', async () => {
+  it('a trade that waits for an older trade fails if that one fails, even if the trader has received funds meanwhile', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.steps(3)

@@ -7,7 +7,7 @@ import { type Refusal, World } from './settlement-fixture.ts'
 const LACKS_SHARES: Refusal = { reason: 'InsufficientShares', fault: 'seller' }
 const PANIC = { name: 'Panic', words: 'a panic' }
 
-describe('settlement remembers failed attempts of a trade after a kill', () => {
+describe('after a kill, settlement still knows the earlier failed attempts of a trade', () => {
   it('the deadline of a trade includes time that passed before settlement was killed', async () => {
     const world = new World({ tradeDeadlineMs: 300_000 })
     const bad = world.trade()

@@ -223,8 +223,8 @@ describe('settlement sends trades in batches', () => {
   })
 
   for (const away of [undefined, 'readPending'] as const) {
-    const how = away === undefined ? 'behind' : 'away and then behind'
-    it(`a failed trade is not sent again while the database is ${how} for long`, async () => {
+    const how = away === undefined ? 'behind' : 'unreachable and then behind'
+    it(`a failed trade is not sent again, even if the database is ${how} for a long time`, async () => {
       const world = new World()
       const bad = world.trade()
       world.projecting = false
@@ -292,7 +292,7 @@ describe('settlement isolates trades that revert or whose market is not on chain
     assert.partialDeepStrictEqual(world.saidOf('BatchEnded')[0], { outcome: 'reverted' })
   })
 
-  it('while the settlement contract is paused all trades wait in one batch, and the status names the reason', async () => {
+  it('while the settlement contract is paused, all trades wait in one batch, and the status names the reason', async () => {
     const world = new World()
     const trades = several(world, 4)
     world.reverts = () => ({ name: 'EnforcedPause', words: 'it is paused' })
@@ -305,7 +305,7 @@ describe('settlement isolates trades that revert or whose market is not on chain
     for (const id of trades) assert.equal(world.status(id), 'confirmed')
   })
 
-  it('settlement reads no more trades of a market that is not on chain, and settles other trades', async () => {
+  it('settlement stops reading trades of a market that is not on chain, but settles other trades', async () => {
     const world = new World()
     const late = marketNumbered(2)
     world.unknownMarkets.add(late)
@@ -353,10 +353,10 @@ describe('settlement isolates trades that revert or whose market is not on chain
 
 const PANIC = { name: 'Panic', words: 'a panic' }
 
-describe('settlement fails refused trades', () => {
+describe('if the contract refuses a trade, the trade fails', () => {
   for (const fault of ['buyer', 'seller', 'both'] as const) {
     for (const foresees of [true, false]) {
-      const when = foresees ? 'without a transaction' : 'when only its block tells'
+      const when = foresees ? 'in the simulation' : 'only on chain'
       it(`a trade refused ${when} fails alone, with the reason of the contract and fault ${fault}`, async () => {
         const world = new World()
         world.foresees = foresees
@@ -389,8 +389,8 @@ describe('settlement fails refused trades', () => {
   }
 
   for (const foresees of [true, false]) {
-    const when = foresees ? 'before it is sent' : 'when only its block tells'
-    it(`a trade of expired orders fails with fault none, ${when}`, async () => {
+    const when = foresees ? 'in the simulation' : 'only on chain'
+    it(`a trade of expired orders that is refused ${when} fails with fault none`, async () => {
       const world = new World()
       world.foresees = foresees
       const faults: string[] = []
@@ -457,7 +457,7 @@ describe('settlement fails refused trades', () => {
     assert.deepEqual([world.status(setBack), world.status(poor)], ['matched', 'failed'])
   })
 
-  it('a trade refused without a side at fault fails immediately with fault both', async () => {
+  it('if the contract names no side at fault for a refused trade, the trade fails immediately with fault both', async () => {
     const world = new World()
     const faults: unknown[] = []
     world.answers = ({ status, fault, txHash }) => {
@@ -650,7 +650,7 @@ describe('settlement reports to the markets', () => {
     await world.steps(4)
     assert.match(
       world.saidOf('Contradiction')[0]?.what ?? '',
-      /rejects the report confirmed: NOT_FOUND/,
+      /rejects the report that the trade is confirmed: NOT_FOUND/,
     )
     assertIdle(world.state)
   })

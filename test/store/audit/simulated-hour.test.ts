@@ -40,7 +40,7 @@ const LOG = { logId: 'an hour', partitions: 1 }
 /** Number of the market in the chain's events. */
 const MARKET = 5
 
-test('after a random hour of trading with failures the audit finds no difference', async () => {
+test('after a random hour of trading with failures, the audit finds no differences', async () => {
   const seed = Number(process.env.TEST_SEED ?? 20_261)
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-audit-'))
   const database = await openDatabase(`sqlite:${dataDir}/sibyl.db`)

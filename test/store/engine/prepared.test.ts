@@ -59,7 +59,7 @@ async function withReader(
 }
 
 await onBothDatabases('prepared reads return current rows', (databases) => {
-  it('a prepared read returns the same rows as the read by the ORM, also when it is repeated', async () => {
+  it('a prepared read returns the same rows as the read by the ORM, even when it is repeated', async () => {
     await withReader(databases, async (reader, writer) => {
       await seedTrades(writer, { trades: 2_000, markets: 40, users: 20 })
       await fillSums(writer)

@@ -149,7 +149,7 @@ test('the database file is closed after the last commits are synced', async () =
   close()
 })
 
-test('a thread crashes without acknowledging a commit whose sync fails', async () => {
+test('if the sync of a commit fails, the thread crashes without acknowledging the commit', async () => {
   const { path, file, close } = openFile()
   file.close()
   const worker = new Worker(new URL('./failing-sync.ts', import.meta.url), { workerData: path })

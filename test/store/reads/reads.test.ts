@@ -86,7 +86,7 @@ async function tell(database: Database): Promise<void> {
 }
 
 await onBothDatabases('reads', (databases) => {
-  it('a market’s trades are listed newest first, and trades of one time by sequence and fill', async () => {
+  it('a market’s trades are listed newest first, and trades with equal times by descending sequence and fill number', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       assert.deepEqual(named(await recentTrades(database, { marketId: m, limit: 100 })), [
@@ -221,7 +221,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('the latest permits of traders are returned, also those of ended orders', async () => {
+  it('the latest permits of traders are returned, including those of ended orders', async () => {
     await withStore(databases, async (database) => {
       const { chainId } = market('m')
       const permitOf = (nonce: number) =>

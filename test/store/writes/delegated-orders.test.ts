@@ -106,7 +106,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('checking an order of a delegate gives the answer of its reservation, and writes nothing', async () => {
+  it('checking an order of a delegate returns the same answer as reserving it, but writes nothing', async () => {
     await withStore(databases, async (database) => {
       const rows = () =>
         read(database, (em) => em.getConnection().execute('select * from delegated_orders'))

@@ -194,7 +194,7 @@ function topicOfOwner(owner: Address): Hex {
 
 function topicOf(topics: ReadonlyMap<string, string>): Hex {
   const [topic] = topics.keys()
-  if (topic === undefined) throw new TypeError('the ABI lacks an event')
+  if (topic === undefined) throw new TypeError('the ABI does not contain the event to read')
   return topic as Hex
 }
 

@@ -32,7 +32,9 @@ export async function headBalances(
   for (let attempt = 1; ; attempt++) {
     const head = await headerOf(client, 'latest')
     if (head === undefined) {
-      throw new Fault('CHAIN_UNAVAILABLE', 'the Ethereum node has no block', { retryable: true })
+      throw new Fault('CHAIN_UNAVAILABLE', 'the Ethereum node does not return its newest block', {
+        retryable: true,
+      })
     }
     try {
       const [yes = 0n, no = 0n] = await asked(

@@ -50,7 +50,7 @@ export async function partitionsTaken(
   const taken = await inTime(asked, CONFIRM_MS_MAX, timers.after)
   if (taken !== undefined && !(taken instanceof Fault)) return taken
   log.warn(
-    { why: taken?.message ?? 'no answer in time' },
+    { why: taken?.message ?? 'the log did not answer in time' },
     'the log could not confirm that this thread still owns its partitions',
   )
   return undefined

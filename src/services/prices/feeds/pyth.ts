@@ -82,8 +82,8 @@ export function makePyth(options: ProviderSettings, ports: FeedPorts): Feed {
     const response = await ports.fetch(url, { headers, signal: call.signal })
     if (!response.ok || response.body === null) {
       call.abort()
-      troubled('refused', `the stream answered ${response.status}`)
-      hooks.over(`the stream answered ${response.status}`)
+      troubled('refused', `the price stream answered with HTTP status ${response.status}`)
+      hooks.over(`the price stream answered with HTTP status ${response.status}`)
       return
     }
     const reader = new EventStreamReader()

@@ -99,7 +99,7 @@ test('the balances of an account are read as of one block', async (t) => {
   const no = outcomeToken(marketId, 1)
 
   await t.test(
-    'the balances that are read equal those on the chain, after any history',
+    'after any history of transfers and approvals, the reader returns the balances that are on the chain',
     async () => {
       const large = 2n ** 255n + 1n
       await chain.send(ann, collateral, 'approve', [settlement.address, large])
@@ -306,7 +306,7 @@ test('new blocks show which accounts have changed', async (t) => {
   )
 
   await t.test(
-    'changes of several blocks are reported together, and the newest block is the position',
+    'changes of several blocks are reported together, with the newest block as the new position',
     async () => {
       const trade = await world.trade()
       await world.pay(ann, stranger)
@@ -332,7 +332,7 @@ test('new blocks show which accounts have changed', async (t) => {
   )
 
   await t.test(
-    'if too many blocks were missed to request them, the accounts start over from the newest block',
+    'if too many blocks were missed to request them all, the accounts start over from the newest block',
     async () => {
       await world.trade()
       await world.mine(120)

@@ -115,61 +115,61 @@ test('every step for a contested market is retried until it succeeds', async () 
 
 const RULES: readonly [name: string, start: Usd, end: Usd, verdict: 'contested' | 0 | 1][] = [
   [
-    'two that contradict within the bound leave it to the mean of the source',
+    'if two others contradict the market’s own source only within the bound, its own source’s average decides',
     { pyth: 100, binance: 100, coinbase: 100 },
     { pyth: 99.97, binance: 100.06, coinbase: 100.06 },
     NO,
   ],
   [
-    'one that contradicts a source which another confirms decides nothing',
+    'one source’s contradiction decides nothing if another source confirms the market’s own source',
     { pyth: 100, binance: 100, coinbase: 100 },
     { pyth: 100.2, binance: 99.5, coinbase: 100.2 },
     YES,
   ],
   [
-    'two sources alone that contradict each other have no majority: contested',
+    'if only two sources report, and contradict each other, the market is contested',
     { pyth: 100, binance: 100 },
     { pyth: 99.6, binance: 100.2 },
     'contested',
   ],
   [
-    'two sources alone within the bound leave it to the mean of the source',
+    'if only two sources report, and differ only within the bound, the average of the market’s own source decides',
     { pyth: 100, binance: 100 },
     { pyth: 99.97, binance: 100.02 },
     NO,
   ],
   [
-    'a price that is exactly equal is YES, and confirmed by whoever went up',
+    'an end price equal to the start price means YES, and sources whose price rose confirm it',
     { pyth: 100, binance: 100, coinbase: 100 },
     { pyth: 100, binance: 100.2, coinbase: 100.2 },
     YES,
   ],
   [
-    'a price that is exactly equal is contested by two that went down',
+    'an end price equal to the start price is contested if the prices of two other sources fell',
     { pyth: 100, binance: 100, coinbase: 100 },
     { pyth: 100, binance: 99.8, coinbase: 99.8 },
     'contested',
   ],
   [
-    'others that stand where they stood contradict nothing',
+    'sources whose price did not change contradict nothing',
     { pyth: 100, binance: 100, coinbase: 100 },
     { pyth: 99.6, binance: 100, coinbase: 100 },
     NO,
   ],
   [
-    'one that stands where it stood does not confirm a source that another contradicts',
+    'a source whose price did not change does not confirm a source that another source contradicts',
     { pyth: 100, binance: 100, coinbase: 100 },
     { pyth: 99.6, binance: 100, coinbase: 100.2 },
     'contested',
   ],
   [
-    'a source that reported the end only has no vote',
+    'a source that reported only the end price has no vote',
     { pyth: 100 },
     { pyth: 99.8, binance: 100.2, coinbase: 100.2 },
     NO,
   ],
   [
-    'a source that reported the start only has no vote',
+    'a source that reported only the start price has no vote',
     { pyth: 100, binance: 100, coinbase: 100 },
     { pyth: 99.8, binance: 99.8 },
     NO,
@@ -233,7 +233,7 @@ test('a quick market whose contradicted source lacks prices of the last minute i
   assert.equal(it.market()?.contested?.outcome, NO)
 })
 
-test('if a market’s only two end prices are too far apart, the market is contested after the time for fallbacks', async () => {
+test('if a market’s only two end prices are too far apart, the market is contested once the wait for fallback sources ends', async () => {
   const it = world()
   await it.speaker('binance')
   await it.until(895, { pyth: 100, binance: 100, coinbase: 100 })

@@ -71,7 +71,7 @@ const faultsOf = async (world: SettlementWorld) =>
     each.type === 'TradeEnded' && each.status === 'failed' ? [each.fault] : [],
   )
 
-describe('settlement settles mints and merges on the chain, or fails them with the side at fault', () => {
+describe('settlement settles mints and merges on the chain, or marks them as failed with the side at fault', () => {
   it(
     'settlement mints shares for two buyers and merges shares of two sellers, at the maker’s price',
     inWorld(async (world) => {
@@ -107,7 +107,7 @@ describe('settlement settles mints and merges on the chain, or fails them with t
   )
 
   it(
-    'settlement fails a mint at once if one side cannot pay, with that side at fault',
+    'a mint fails at once if one side cannot pay, with that side at fault',
     inWorld(async (world) => {
       await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
       await world.order({ by: 5, outcome: NO, price: 0.4, size: 1 })
@@ -119,7 +119,7 @@ describe('settlement settles mints and merges on the chain, or fails them with t
   )
 
   it(
-    'settlement fails a merge at once if one side has no shares, with that side at fault',
+    'a merge fails at once if one side has no shares, with that side at fault',
     inWorld(async (world) => {
       await world.order({ by: 5, side: SELL, outcome: YES, price: 0.6, size: 1 })
       await world.order({ by: 10, side: SELL, outcome: NO, price: 0.4, size: 1 })
@@ -162,7 +162,7 @@ describe('settlement settles mints and merges on the chain, or fails them with t
     }),
   )
 
-  it('one submission sends the good trades and refuses the others, also if each refusal causes another one', async () => {
+  it('one submission sends the good trades and refuses the others, even if each refused trade causes another refusal', async () => {
     const world = await startWorld(chain)
     try {
       await world.openMarket(market, 'complementary')

@@ -235,7 +235,7 @@ describe('settlement gas that the operator pays for one trader is limited per da
   })
 
   for (const pieces of [1, 20]) {
-    it(`a stranger who takes the order of an honest contract account in pieces pays for them, not that account: ${pieces} in a transaction`, async (t) => {
+    it(`if a stranger takes an honest contract account’s order in pieces (${pieces} per transaction), the stranger pays, not the account`, async (t) => {
       t.after(await chain.snapshot())
       await withBudgets({ gasPerDay: 1_000_000_000 }, async (world, relay) => {
         await giveCode(chain, ANN, 'HostileReceiver')

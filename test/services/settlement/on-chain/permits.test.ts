@@ -74,7 +74,7 @@ function failuresOf({ said }: SettlementWorld) {
   )
 }
 
-describe('settlement fails a trade whose permit cannot be encoded', () => {
+describe('a trade whose permit cannot be encoded fails', () => {
   for (const [field, change] of Object.entries({
     value: { value: TOO_MUCH },
     deadline: { deadline: String(TOO_MUCH) as PermitSignature['deadline'] },
@@ -82,7 +82,7 @@ describe('settlement fails a trade whose permit cannot be encoded', () => {
     r: { r: '0x1' },
   })) {
     it(
-      `a permit whose ${field} cannot be encoded fails its own trade only, and other trades settle`,
+      `if the ${field} of a permit cannot be encoded, only the trade of that permit fails, and other trades settle`,
       inWorld(async (world) => {
         const [permit] = await ownPermits([500_000n])
         await world.place({ by: MAKER, side: SELL })
@@ -100,7 +100,7 @@ describe('settlement fails a trade whose permit cannot be encoded', () => {
   }
 })
 
-describe('settlement fails a trade whose buyer submitted forged permits', () => {
+describe('a trade whose buyer submitted forged permits fails', () => {
   it(
     'a trade with a forged permit fails at once with the buyer at fault, even if the buyer approves payment later',
     inWorld(async (world) => {

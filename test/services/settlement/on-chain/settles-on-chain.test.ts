@@ -113,7 +113,7 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'two permits of one buyer for exact amounts each cover their own order in a shared batch',
+    'if one buyer has two permits for exact amounts in a batch, each permit covers its own order',
     inWorld(async (world) => {
       // The order with the second permit is filled first, and again by the last of the later sells.
       const [first, second] = await permitsOf(chain, 5, [1_400_000n, 1_200_000n])
@@ -281,7 +281,7 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'trades of a market that is not on chain yet wait, and delay no other trades',
+    'trades wait until their market is on chain, and delay no trades of other markets',
     inWorld(async (world) => {
       const maker = chain.maker
       const expiration = (await chain.chain.now()) + 86_400n
@@ -565,7 +565,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
   )
 
   it(
-    'settlement fails no trade while the RPC node lags behind the chain',
+    'no trade fails while the RPC node lags behind the chain',
     inWorld(async (world) => {
       await world.trade()
       await world.until('it is confirmed', world.allDecided)
@@ -726,7 +726,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
   )
 })
 
-describe('settlement fails only trades of wallets that the stablecoin blocks, and waits while all transfers are blocked', () => {
+describe('only trades of wallets that the stablecoin blocks fail; while all transfers are blocked, settlement waits', () => {
   const CAROL = 12
   const STAKE = 1_000_000_000n
   let token: Contract<typeof hostileCollateralAbi>
@@ -795,7 +795,7 @@ describe('settlement fails only trades of wallets that the stablecoin blocks, an
     })
   })
 
-  it('while the stablecoin allows no transfers no trade fails, and trades settle once transfers work again', async () => {
+  it('while the stablecoin allows no transfers, no trade fails, and the trades settle once transfers work again', async () => {
     const keyOfOwn = chain.owner.address
     await block(keyOfOwn, true)
     await inHostileWorld({}, async (world) => {
