@@ -10,15 +10,15 @@ export const devnet: Profile = {
   front: { corsOrigins: ['*'] },
   auth: { bearer: false },
   limits: { enabled: false },
-  // Trades settle at once, so that a new user sees the result. With a maximum lag of 0, markets keep accepting orders
-  // however long the chain is stopped.
+  // Trades settle at once, so that a new user sees the result. A maximum lag of 0 means no limit: markets accept orders
+  // even while the chain is stopped.
   settlement: { batchWaitMs: 50, pollMs: 200, maxLagSeconds: 0 },
   // Demo users send approvals and permits before their first deposit, so the minimum holding is 0.
   relayer: { minHolding: 0, minRedemption: 0, newcomerGasPerDay: 10_000_000, tradersPercent: 0 },
   demoMarkets: true,
   // Developers settle resolutions by hand, to see how resolution works.
   resolution: { autoSettle: false },
-  // A local chain has no request limit, and developers should not wait.
+  // The indexer polls often, because a local chain has no request limit.
   indexer: { pollMs: 100 },
   devnet: { enabled: true },
   // The local chain. The addresses of its contracts depend only on the deployer and the deployment sequence, so they

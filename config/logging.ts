@@ -20,8 +20,8 @@ export type Log = {
 
 const SECRETS = ['privateKey', 'apiPrivateKey', 'api_private_key', 'authorization', 'password']
 /**
- * Field names that every line already uses. Without renaming, another field with such a name would appear in the line a
- * second time.
+ * Field names that every line already uses. A logged field with one of these names is renamed. Otherwise the line would
+ * contain the name twice.
  */
 const TAKEN = ['level', 'time', 'node', 'thread', 'msg']
 

@@ -20,8 +20,8 @@ const ARTIFACTS = join(HERE, 'artifacts')
 const MANIFEST = 'manifest.json'
 
 /**
- * Number of the compiler's warning about transient storage, which is ignored. The contracts use transient storage only
- * for the reentrancy guard, and to cache the results of a pure function.
+ * Number of the compiler's warning about transient storage. The warning is ignored, because the contracts use transient
+ * storage only for the reentrancy guard, and to cache the results of a pure function.
  */
 const TRANSIENT_STORAGE_WARNING = '2394'
 
@@ -109,8 +109,8 @@ function readImport(path: string): { contents: string } | { error: string } {
 }
 
 /**
- * Returns the artifacts by file name. Libraries of internal functions and abstract contracts have no bytecode
- * and no artifact.
+ * Returns the artifacts by file name. Skips contracts without bytecode (abstract contracts and interfaces), and
+ * contracts without an ABI (libraries of internal functions).
  */
 function artifacts(output: SolcOutput, names: string[]): Map<string, string> {
   const files = new Map<string, string>()

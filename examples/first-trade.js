@@ -9,7 +9,7 @@ const [market] = await ann.markets({ status: 'open' })
 if (market === undefined) throw new Error('no market is open')
 console.log(market.question)
 
-// A price between the best bid and the best ask of other traders, so that the two match each other.
+// The price is between the best bid and the best ask of other traders, so that Ann and Bob trade with each other.
 const { bids, asks } = await ann.orderbook(market.id, 'NO')
 const [bid, ask] = [bids[0]?.price ?? 0, asks[0]?.price ?? 1_000_000]
 const price = bid < 420_000 && 420_000 < ask ? 420_000 : Math.round((bid + ask) / 2)

@@ -13,8 +13,8 @@ const { id } = market
 
 const stream = maker.stream()
 stream.on('closed', ({ reason }) => console.log('the connection was closed', reason))
-// If an order is placed after this call, the exchange cancels the order when its connection ends. The SDK repeats this
-// request after each reconnection.
+// When the connection ends, the exchange cancels the orders that were placed on it after this call. The SDK repeats
+// this request after each reconnection.
 await stream.cancelOnDisconnect(true)
 
 /** @type {{ orderHash: string; side: 'buy' | 'sell' }[]} */
@@ -41,7 +41,8 @@ for (let round = 1; round <= rounds; round++) {
       const { orderHash } = await stream.place(order)
       quoted.push({ orderHash, side })
     } catch (error) {
-      // The market has moved, so this side is quoted in the next round. Any other error is a bug of this program.
+      // `POST_ONLY_WOULD_MATCH` means that the market has moved, so this side is quoted in the next round. Any other
+      // error is a bug of this program.
       const { code } = /** @type {{ code?: string }} */ (error)
       if (code !== 'POST_ONLY_WOULD_MATCH') throw error
     }

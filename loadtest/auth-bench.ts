@@ -53,7 +53,7 @@ async function place(side: Side, requests: readonly Request[], counts: boolean):
   // the other side is measured.
   const driver = await openDriver(side.exchange.url, CONNECTIONS)
   const elapsedMs = await driver.closedLoop(requests, ({ status, body }) => {
-    // A batch is answered 200 even if one of its orders is refused, so the body must not contain an error code.
+    // A batch gets the status 200 even if one of its orders is refused. So the body is also searched for an error code.
     if (status !== 200 || body.includes('"code"')) throw new Error(`${status}: ${body}`)
   })
   driver.close()

@@ -18,8 +18,8 @@ import { makeTrader, signOrders } from './signed-orders.ts'
 
 const SOCKETS = 220
 /**
- * Number of frames that each socket sends in one burst, and the pause between two bursts; the exchange accepts no more.
- * All sockets send at the same time.
+ * Number of frames that each socket sends in one burst. All sockets send at the same time, and pause for `PULSE_MS`
+ * between two bursts. The exchange accepts no higher rate.
  */
 const FRAMES_AT_ONCE = 200
 const PULSE_MS = 4_000

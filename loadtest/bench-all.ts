@@ -72,7 +72,7 @@ function run(command: string): Promise<BenchRun> {
 
 const head = {
   machine: machineText(),
-  // Reads the commit first, because the written results would mark it as changed.
+  // Reads the commit before the results are written, because a written file would mark the commit as changed.
   commit: commitText(),
   date: new Date().toISOString().slice(0, 10),
   quick,

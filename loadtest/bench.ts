@@ -11,7 +11,7 @@ import { ProcFile } from './proc-file.ts'
 export type Bench = {
   readonly bench: string
   readonly unit: string
-  /** Description of the peer that ours is compared with. */
+  /** Description of the peer that our side is compared with. */
   readonly peer: string
   /** Minimum acceptable ratio of our rate to the peer's. */
   readonly bar: number
@@ -86,7 +86,8 @@ const stat = new ProcFile('/proc/stat')
 const begun = processorTimes()
 
 /**
- * Returns the time that all processors of this machine ran, and the time that the host withheld. Only Linux reports it.
+ * Returns the time that all processors of this machine ran, and the time that the host withheld. Only Linux reports
+ * these times.
  */
 export function processorTimes(): ProcessorTimes {
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = stat

@@ -55,7 +55,9 @@ const { OrderBook: PeerOrderBook } = createRequire(import.meta.url)('nodejs-orde
   OrderBook: new () => PeerBook
 }
 
-/** Records a flow and applies it to a book, so that its cancels name resting orders. */
+/**
+ * Records a flow of operations. Applies each operation to a book, so that every recorded cancel names a resting order.
+ */
 class Recorder {
   readonly book = new Book({ ordersMax: ORDERS_MAX })
   readonly #random: Random

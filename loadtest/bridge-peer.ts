@@ -1,6 +1,6 @@
 /**
- * A node of `cluster-bench.ts` as a worker thread: a bridge on NATS. If the node offers a slot, it answers the orders
- * that arrive through the bridge. Otherwise it passes the port of its link to the thread that started it.
+ * A node of `cluster-bench.ts`, as a worker thread with a bridge on NATS. The node that offers to run the store answers
+ * the orders that arrive through the bridge. The other node passes the port of its link to the thread that started it.
  */
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- channel`: measures requests per second through the channel, one at a time and under load. The peer
- * under load, in the same run, is bare `postMessage` with the same number of messages in flight. Both carry distinct
- * orders of about 500 bytes to a worker that answers each order.
+ * `npm run bench -- channel`: measures requests per second through the channel, one at a time and under load. The rate
+ * under load is compared with bare `postMessage` in the same run, with the same number of messages in flight. Both
+ * carry distinct orders of about 500 bytes to a worker that answers each order.
  */
 
 import { randomBytes } from 'node:crypto'

@@ -116,15 +116,15 @@ async function projectOrders(database: Database): Promise<Market> {
       return [{ order, ...state, placedAtMs: seq, seq, atMs: seq }]
     })
     await project(database, batchOf(1 + from / rows, { orders }))
-    // Lets the event loop turn, because the database receives the next orders only with a new message.
+    // Lets the event loop run, because in an exchange the next orders arrive with a new message.
     await new Promise(setImmediate)
   }
   return market
 }
 
 /**
- * Ends the orders that the projection has left open, step by step. Returns the number of steps; 0 if the projection has
- * no such steps.
+ * Ends the orders that the projection has left open, step by step. Returns the number of steps; 0 if this version of
+ * the projection has no `end-orders.ts`.
  */
 async function endAll(database: Database, marketId: MarketId): Promise<number> {
   const file = '#store/projection/end-orders.ts'

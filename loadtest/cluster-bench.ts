@@ -1,8 +1,9 @@
 /**
  * `npm run bench -- cluster`: measures the cost of several nodes. It sends signed orders over HTTP with 1, 2 and 3
  * market nodes, and messages of the stream with 1, 2 and 3 fronts. The processor time of all nodes per order or message
- * must not grow. Then it sends orders through the bridges of two nodes over NATS, 128 orders in a message. The peer is
- * the same channel between two threads. `--orders`, `--stream` or `--bridge` runs only that part.
+ * must not grow. Then it sends orders through the bridges of two nodes over NATS, 128 orders in a message. This rate is
+ * compared with the rate of the same channel between two threads. `--orders`, `--stream` or `--bridge` runs only that
+ * part.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -246,8 +247,8 @@ async function measureBridge(): Promise<void> {
   const { port1, port2 } = new MessageChannel()
   beside.postMessage(port2, [port2])
   const options = { inFlightMax: 2 * IN_FLIGHT, batchMax: 128, deadlineMs: 30_000 }
-  // A new port replaces the old link. On a busy machine a node may get no processor for a second. The other node then
-  // treats it as dead, and the link is opened again.
+  // Replaces the link when a new port arrives. On a busy machine a node may get no processor for a second. The other
+  // node then treats it as dead, and the link is opened again.
   let bridged: Channel<Peer> | undefined
   gate.on('message', (port: MessagePort) => {
     bridged = new Channel<Peer>(port, options, { received() {} })

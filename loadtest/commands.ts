@@ -25,7 +25,9 @@ const bench = (name: string, about: string): Record<string, Command> => ({
   [name]: { file: `loadtest/${name}-bench.ts`, about },
 })
 
-/** Benchmarks: each compares ours with a peer or a limit in the same run, and has a bar. */
+/**
+ * Benchmarks. Each compares our code with a peer or a limit in the same run, and fails if the result misses its bar.
+ */
 export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench(
     'auth',
@@ -246,7 +248,8 @@ async function run(script: string, args: readonly string[]): Promise<void> {
     process.exitCode = 2
     return
   }
-  // The load tester describes its own options. For every other program, its entry in the list is printed.
+  // If help is requested, the load tester prints its own options. For every other program, its entry in the list is
+  // printed.
   if (args.some(isHelp) && command.file !== LOAD_FILE) {
     process.stdout.write(`npm run ${script} -- ${name} [arguments]\n  ${command.about}\n`)
     return

@@ -6,7 +6,7 @@
 import { once } from 'node:events'
 import { constants, setPriority } from 'node:os'
 
-/** CPU time that a process had used (`usedMs`) at a time after its work began (`atMs`). */
+/** CPU time (`usedMs`) that a process had used `atMs` milliseconds after its work began. */
 export type CpuMark = { readonly atMs: number; readonly usedMs: number }
 
 export type BurnerWork = { readonly marks: readonly CpuMark[] }

@@ -27,8 +27,7 @@ export type FundedChain = {
 const UNIT = 1_000_000n
 const BENEFACTORS = [15, 16, 17, 18, 19] as const
 /**
- * Total amount that one demo trader gives away, and the maximum that one trader receives; half of that amount
- * is given as shares.
+ * Total amount that one demo trader gives away. A trader of the run receives at most `GIFT_MAX`, half of it as shares.
  */
 const GIFTS = 400_000n * UNIT
 const GIFT_MAX = 20_000n * UNIT

@@ -4,9 +4,9 @@
  * histograms can be added, and each can be sent as JSON.
  *
  * `hdr-histogram-js` is not used, because it is slower. Recording a value took 118 ns with two digits of precision, and
- * takes 32 ns here. If a generator is busy with its own figures, measured latencies grow. The quantiles of
- * `hdr-histogram-js` were within 0.7 %, and those of this class within 1.5 %, but no figure here needs more. The mean
- * of `hdr-histogram-js` is not exact.
+ * takes 32 ns here. A slow recorder delays the generator, so that the measured latencies grow. The quantiles of
+ * `hdr-histogram-js` were within 0.7 %, and those of this class are within 1.5 %, which is enough. The mean of
+ * `hdr-histogram-js` is not exact.
  */
 
 const EXACT = 64

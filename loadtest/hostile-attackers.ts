@@ -28,7 +28,8 @@ export type HostileResult = {
 
 const MARK_MS = 100
 
-// Real attackers use the cores of other machines. With the lowest priority they delay no thread of the exchange.
+// Real attackers use the cores of other machines. So this process gets the lowest priority, and delays no thread of the
+// exchange.
 setPriority(constants.priority.PRIORITY_LOW)
 // Waits for the message with the attacks to run. Loading this program takes half a second of a core, which must not
 // count as part of the attack.

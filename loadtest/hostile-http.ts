@@ -23,7 +23,7 @@ type Shot = {
 const JSON_TYPE = { 'content-type': 'application/json' }
 const PULSE_MS = 20
 const CONNECTIONS = 50
-/** Number of reads and writes that one address may spend per second. */
+/** Number of reads that one address may send per second. `WRITES_PER_SECOND` limits its writes. */
 const READS_PER_SECOND = 500
 const WRITES_PER_SECOND = 100
 
@@ -78,8 +78,8 @@ export function largeFiles(url: string, address: string, seconds: number) {
 }
 
 /**
- * Sends the requests in turn at a steady rate. If no connection is free, catches up later, but on no more
- * than the requests of one second.
+ * Sends the requests in turn at a steady rate. If no connection is free, sends the delayed requests later, but at most
+ * those of one second.
  */
 async function pound(
   url: string,

@@ -42,7 +42,9 @@ const ORDERS_PER_SECOND = 40
 const HEALTH_PER_SECOND = 20
 const MARKETS = 1_000
 const RATIO_MAX = 1.5
-/** Minimum latency that ratios are computed with: smaller ones say more about the machine than about the exchange. */
+/**
+ * Minimum latency of the quiet phase in a ratio. A smaller latency depends on the machine more than on the exchange.
+ */
 const NOTICED_MS = 5
 const GROWTH_MAX = 1.1
 const SAMPLE_MS = 1_000
@@ -257,7 +259,7 @@ function ratios(now: Phase, quiet: Phase): number[] {
 
 const top = (samples: readonly number[]): number => Math.max(0, ...samples)
 
-/** Returns the ratio of the memory in the second half of the phase to that in the first. */
+/** Returns the ratio of the highest memory in the second half of the phase to the highest memory in the first half. */
 function growth({ residentMiB: samples }: Phase): number {
   const middle = Math.floor(samples.length / 2)
   return ratioOf(top(samples.slice(middle)), top(samples.slice(0, middle)))

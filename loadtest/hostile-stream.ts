@@ -202,7 +202,10 @@ async function read<T>(url: string, address?: string): Promise<T> {
   return json(response) as Promise<T>
 }
 
-/** Posts orders from a local address. The setup uses several, so that the rate limit of one does not slow it. */
+/**
+ * Posts orders from a local address. The setup uses several addresses, so that the rate limit of one address does not
+ * slow it.
+ */
 function post(url: string, address: string, body: string): Promise<void> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {

@@ -79,7 +79,7 @@ export type Driver = {
   close(): void
 }
 
-/** Maximum wait for an answer: the server has its own, shorter deadline. */
+/** Maximum wait for an answer. A working server answers earlier, because its own deadline is shorter. */
 const ANSWER_MS_MAX = 30_000
 const RECONNECT_MS = 100
 /**

@@ -1,7 +1,8 @@
 /**
  * One run of the load tester against a running exchange. It reads the exchange's state, signs every order of the plan,
  * opens the sockets, and carries out the plan at its intended times. Then it waits until the exchange is quiet, and
- * compares all answers. If a step fails, the report contains the figures until then and the reason.
+ * checks that the answers, the messages of the sockets and the exchange's state agree. If a step fails, the report
+ * contains the figures until then and the reason.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises'

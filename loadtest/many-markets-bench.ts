@@ -1,7 +1,8 @@
 /**
  * `npm run bench -- many-markets`: 100,000 markets without orders (`--markets`; `--quick`: 20,000). Measures the memory
- * of each market on its market thread and on a front, and how long an exchange takes to start with them. The figure is
- * the duration of the start; the limit is 30 s. A market may take 4 KB on the market thread.
+ * of each market on its market thread and on a front, and how long an exchange takes to start with these markets. The
+ * figure is the duration of the start; the limit is 30 s. The limit of the memory on the market thread is 4 KB per
+ * market.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'

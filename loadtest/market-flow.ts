@@ -1,6 +1,7 @@
 /**
  * A recorded flow of commands for one or many markets: 70 % places of which about half cross, 30 % cancels of resting
- * orders. The recorder applies the flow to books, so that cancels name resting orders; this is not measured.
+ * orders. During the recording, each command is applied to a book, so that every cancel names a resting order. The
+ * recording is not measured.
  */
 
 import { Book } from '#book/book.ts'

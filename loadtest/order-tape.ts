@@ -20,7 +20,7 @@ export type TapeOptions = {
   readonly run: PlannedRun
   readonly domain: OrderDomain
   readonly markets: readonly MarketId[]
-  /** Makes traders and orders of this run different from those of any other. */
+  /** Salt that makes the traders and orders of this run different from those of other runs. */
   readonly salt: string
   readonly expirationSec: number
   readonly folder: string

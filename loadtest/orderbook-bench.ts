@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- orderbook`: measures `GET /api/v1/orderbook/{marketId}` of a running exchange with 50 levels on
- * each side. The peer is a bare uWebSockets.js route that sends the same bytes. The same generator drives both in the
- * same run.
+ * each side. Its rate is compared with that of a bare uWebSockets.js route that sends the same bytes. The same
+ * generator drives both in the same run.
  */
 
 import { fork } from 'node:child_process'

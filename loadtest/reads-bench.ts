@@ -97,7 +97,7 @@ try {
   const few = await prepareSide({ trades: 10_000, markets: DIFFERENT, users: 1_000 })
   const size = { trades: LARGE, markets: MARKETS, traded: 1_000, users: LARGE / 10 }
   const many = await prepareSide(size)
-  // Connections are opened only when all is ready: a server closes idle ones.
+  // Opens the connections only when both exchanges are ready, because a server closes idle connections.
   const small = await connectTo(few)
   const large = await connectTo(many)
   const plain = await openDriver(`http://127.0.0.1:${port}`, CONNECTIONS)

@@ -89,7 +89,7 @@ export class Recorder {
     const body = jsonOf(answer)
     const code = codeOf(answer, body)
     const wasAccepted = this.#fates[order.number] === FATES.indexOf('accepted')
-    // An order may have been filled meanwhile, or may never have been accepted.
+    // A cancel may fail because its order was filled meanwhile, or was never accepted.
     const expected = code === 'ORDER_CLOSED' || (code === 'ORDER_NOT_FOUND' && !wasAccepted)
     this.#answered('cancel', answer, expected ? '' : code)
     if (answer.status !== 200) return

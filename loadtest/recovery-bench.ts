@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- recovery`: measures how fast events are replayed, and how long a market with a million
- * resting orders takes to come back, from its log and from a snapshot. It also measures the longest pause of
- * that market while nine snapshots of it are taken. A pause is a step of a snapshot, or the additional time
- * that a batch or a wait takes during a snapshot. Moments in which the host of a virtual machine withheld a
- * processor are left out, and counted. The limit of the pause is 10 ms.
+ * `npm run bench -- recovery`: measures how fast events are replayed, and how long a market with a million resting
+ * orders takes to recover, from its log and from a snapshot. It also measures the longest pause of that market while
+ * nine snapshots of it are taken. A pause is a step of a snapshot, or the additional time that a batch or a wait takes
+ * during a snapshot. The limit of a pause is 10 ms. Moments in which the host of a virtual machine withheld a processor
+ * are left out, and counted.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -123,8 +123,8 @@ class Tape {
 }
 
 /**
- * Number of commands in a batch, and the bytes of each batch in the file. The batches run during a snapshot (`beside`),
- * right after it (`after`), and without a snapshot (`without`).
+ * Batches of one measurement. `size` is the number of commands in a batch. The lists contain the bytes of each batch in
+ * the file. The batches run during a snapshot (`beside`), right after it (`after`), and without a snapshot (`without`).
  */
 type Probe = {
   readonly size: number
@@ -156,8 +156,8 @@ function newTurn(when: Turn['when']): Turn {
 }
 
 /**
- * Takes a snapshot with one step between two batches, as a market thread does. Continues with batches for a while,
- * because the previous snapshot is removed in the background. Then measures as many turns without a snapshot.
+ * Takes a snapshot in many steps, one between every two batches, as a market thread does. Continues with batches for a
+ * while, because the previous snapshot is removed in the background. Then measures as many turns without a snapshot.
  */
 async function probe(hosted: Hosted, tape: Tape, { beside, after, without }: Probe) {
   const turns: Turn[] = []
@@ -291,7 +291,7 @@ try {
   print(`replay: ${events} events in ${seconds.toFixed(2)} s, ${Math.round(events / seconds)}/s`)
   print(`recovery of ${orders} resting orders from the log: ${seconds.toFixed(2)} s`)
 
-  // Waits until the disk has the data that filling the book has left in the page cache.
+  // Waits until the data of the filled book is written from the page cache to the disk.
   execFileSync('sync')
 
   let longest = 0

@@ -1,8 +1,8 @@
 /**
  * `npm run bench -- relayer`: measures relayed operations per second, from the first request until the last operation
- * is in a block. Each operation is signed by a different owner and posted over HTTP. The peer, in the same run, is the
- * rate at which the same chain accepts bare transactions that move one wei and were signed in advance. Also shows how
- * long an answer takes, and the exchange's CPU time per operation.
+ * is in a block. Each operation is signed by a different owner and posted over HTTP. In the same run, the rate is
+ * compared with that of bare transactions on the same chain. Bare transactions move one wei and were signed in advance.
+ * Also shows how long an answer takes, and the exchange's CPU time per operation.
  */
 
 import { parseGwei } from 'viem'
@@ -20,7 +20,7 @@ const PER_ROUND = quick ? 100 : 300
 const ROUNDS = quick ? 3 : 5
 const WARMUPS = 1
 const CONNECTIONS = 32
-/** Accounts of the relayer's keys, and accounts that send bare transactions. */
+/** Devnet accounts whose keys the relayer uses. The accounts in `BARE` send the bare transactions. */
 const RELAYING = [1, 4, 5, 6, 7, 8, 9, 10]
 const BARE = [11, 12, 13, 14]
 const GAS = 21_000n

@@ -1,4 +1,6 @@
-/** Measures an exchange from outside during a soak: its resident memory, its files, and their slope. */
+/**
+ * Measures an exchange from outside during a soak: its resident memory, the size of its files, and how fast they grow.
+ */
 
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -35,7 +37,7 @@ export async function heapsOf(url: string): Promise<Map<string, number>> {
   return heaps
 }
 
-/** Returns the bytes of the files below a folder, by the name of each entry of the folder itself. */
+/** Returns the total bytes of the files below each entry of a folder, by the name of the entry. */
 export async function bytesIn(folder: string): Promise<Map<string, number>> {
   const sizes = new Map<string, number>()
   for (const path of await readdir(folder, { recursive: true })) {
@@ -48,7 +50,7 @@ export async function bytesIn(folder: string): Promise<Map<string, number>> {
   return sizes
 }
 
-/** Returns the slope of the line that fits most samples: the median of all slopes. */
+/** Returns the slope of the samples: the median of the slopes between all pairs of samples. */
 export function slopeOf(samples: readonly (readonly [x: number, y: number])[]): number {
   const slopes: number[] = []
   for (const [index, [x, y]] of samples.entries()) {

@@ -31,7 +31,7 @@ export function parseMetrics(text: string, atMs: number): ServerMetrics {
     const stage = labelOf(labels, 'stage') as Stage
     const sum = sums.get(stage) ?? { count: 0, seconds: 0, buckets: new Map() }
     sums.set(stage, sum)
-    // Each thread has its own count; their sum is that of the exchange.
+    // Each thread reports its own count. The exchange's count is the sum over its threads.
     if (name.endsWith('_count')) sum.count += Number(value)
     else if (name.endsWith('_sum')) sum.seconds += Number(value)
     else {

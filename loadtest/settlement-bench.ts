@@ -1,9 +1,9 @@
 /**
  * Measures how fast trades settle on the local chain in batches of 1, 10 and 50, and the gas per trade. The time starts
- * when the trades are in the database, and ends when the markets have answered for the last trade. The peer is the
- * chain's own rate of bare transfers. The chain is Hardhat's, with one block per transaction, so a batch saves the cost
- * of blocks and of reads of the chain. Settlement polls as often as on the devnet. With `--eager` it polls without a
- * pause, which would overload a shared node.
+ * when the trades are in the database, and ends when the markets have answered for the last trade. The rate is compared
+ * with that of bare transfers on the same chain. The chain is Hardhat's, with one block per transaction, so a batch
+ * saves the cost of blocks and of reads of the chain. Settlement polls as often as on the devnet. With `--eager` it
+ * polls without a pause, which would overload a shared node.
  */
 
 import assert from 'node:assert/strict'
@@ -69,7 +69,9 @@ async function settle(batchMax: number, warmup: boolean): Promise<number> {
   }
 }
 
-/** Returns bare transfers per second, sent one after the other, signed in advance. */
+/**
+ * Returns the number of bare transfers per second. The transfers are signed in advance and sent one after the other.
+ */
 async function transfer(): Promise<number> {
   const account = chain.chain.account(9)
   const first = await chain.publicClient.getTransactionCount({ address: account.address })

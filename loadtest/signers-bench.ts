@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- signers`: measures orders per second that a delegate signed, beside orders that the trader signed,
- * on an exchange with its own chain. Also shows the server's CPU time per order and the latency at a fixed rate for
- * both, and for orders of contract accounts (Safes), whose code checks each signature. No order matches.
+ * `npm run bench -- signers`: compares two rates on an exchange with its own chain: of orders that a delegate signed,
+ * and of orders that the trader signed. Also shows the server's CPU time per order and the latency at a fixed rate for
+ * both kinds, and for orders of contract accounts (Safes), whose code checks each signature. No order matches.
  */
 
 import type { Hex } from 'viem'

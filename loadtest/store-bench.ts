@@ -1,12 +1,15 @@
 /**
- * Measures the rows per second that the projection writes, on SQLite and on MariaDB. The peer is the ORM's own
- * `insertMany` of 500 rows at a time into the same tables in the same run. A batch of the projection also moves its
- * checkpoint and changes orders of the previous batch; a changed order counts as a row. `SIBYL_TEST_MYSQL_URL` names
- * the MariaDB server; the default is port 3306 of this machine. If no server answers, only SQLite is measured.
+ * Measures how many rows per second the projection writes, on SQLite and on MariaDB. The rate is compared with the
+ * ORM's own `insertMany`, which writes 500 rows at a time into the same tables in the same run. Besides inserting rows,
+ * a batch of the projection moves its checkpoint and changes orders of the previous batch. A changed order counts as a
+ * row.
  *
- * On MariaDB it then compares 1, 2 and 4 writers of four partitions that have the same traders. A writer is a
- * connection of one thread. A projection that catches up writes large batches. A projection that follows the log writes
- * small batches.
+ * `SIBYL_TEST_MYSQL_URL` names the MariaDB server; the default is port 3306 of this machine. If no server answers, only
+ * SQLite is measured.
+ *
+ * On MariaDB, the run also compares 1, 2 and 4 concurrent connections that write four partitions with the same traders.
+ * It measures large batches, as a projection writes when it catches up, and small batches, as it writes when it follows
+ * the log.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -140,7 +143,7 @@ async function measure(name: string, url: string, bar: number): Promise<BenchRes
       return rate(batches, (batch) => project(database, batch))
     },
     theirs: async () => {
-      // The peer writes the same kinds of rows, but no changes, because it has no function for them.
+      // `insertMany` can only insert rows, so this side writes new orders and trades, but no changed orders.
       const batches = flow(offset).map((batch) => ({ ...batch, orderChanges: [] }))
       offset += BATCHES
       await project(database, { ...empty(offset - BATCHES), to: offset })
@@ -371,5 +374,5 @@ async function measureServer(): Promise<BenchResult | undefined> {
 }
 
 const results = [await measureSqlite(), await measureServer()].filter((each) => each !== undefined)
-// The last line is the result that is nearest to its bar; all others are printed before it.
+// Prints the weakest result last: the one whose ratio is lowest in relation to its required ratio (`bar`).
 for (const result of results.toSorted((a, b) => b.ratio / b.bar - a.ratio / a.bar)) report(result)

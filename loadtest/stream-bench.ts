@@ -17,7 +17,7 @@ import { measureLatency } from './stream-latency.ts'
 import { type FromServer, MARKET_ID_TEXT, type ToServer } from './stream-wire.ts'
 
 const SOCKETS = quick ? 1_000 : 10_000
-/** Number of messages sent at a time. The next ones are sent when all readers have received these. */
+/** Number of messages sent at a time. The next messages are sent when all readers have received the previous ones. */
 const WINDOW = 16
 const WINDOWS = quick ? 6 : 8
 const STALLED = SOCKETS / 20
@@ -101,8 +101,9 @@ async function deliverRound(side: Side, { warmup }: Round): Promise<number> {
 
 /**
  * Measures the rate while `STALLED` readers have stopped reading and the server has dropped messages for each of them.
- * Each round stalls different readers. A resumed reader reads much data at once, so the operating system enlarges its
- * receive buffer. If stalled again, that reader would lag only after far more messages.
+ *
+ * Each round stalls different readers. When a reader resumes, it reads much data at once, so the operating system
+ * enlarges its receive buffer. In a later round, the same reader would lag only after far more messages.
  */
 async function deliverBesideStalled(side: Side, round: number): Promise<Delivered> {
   await askReaders(side.readers, {
@@ -123,9 +124,9 @@ async function deliverBesideStalled(side: Side, round: number): Promise<Delivere
 }
 
 /**
- * Returns two figures for each round. The first is the share of its rate that a normal reader keeps beside
- * stalled readers. The second is the ratio of the CPU times per message, which does not depend on other work
- * of the machine. The two rates are measured in alternating order.
+ * Returns two ratios for each round, both between a run with stalled readers and a run without them. `shares` compares
+ * the rates of one normal reader. `costs` compares the server's CPU times per message, which do not depend on other
+ * work of the machine. The order of the two runs alternates.
  */
 async function stalledShares(side: Side): Promise<{ shares: number[]; costs: number[] }> {
   const shares: number[] = []

@@ -1,7 +1,7 @@
 /**
- * Opens very many WebSockets in one process. They count their messages and parse almost nothing. Only every hundredth
- * socket, a probe, reads the time of each message. On request, some sockets stop reading and resume later, or all
- * sockets lose their connection at the same moment and reconnect.
+ * Opens very many WebSockets in one process. Each socket counts its messages and parses almost nothing. Only every
+ * hundredth socket, a probe, reads the time of each message. On request, some sockets stop reading and resume later, or
+ * all sockets lose their connection at the same moment and reconnect.
  */
 
 import { openRawSocket, type RawSocket } from './raw-socket.ts'
@@ -15,8 +15,8 @@ export type ToReaders =
       readonly host?: string
     }
   /**
-   * Closes the connections of all readers at the same moment. The readers then reconnect with the last `seq` that they
-   * know.
+   * Closes the connections of all readers at the same moment. The readers then reconnect with the `seq` of the newest
+   * book change that a probe has received.
    */
   | {
       readonly reconnect: true
@@ -28,8 +28,8 @@ export type ToReaders =
   /** Subscribes `stall` readers, starting at index `from`, to a second book, and makes them stop reading. */
   | { readonly stall: number; readonly from: number; readonly request: string }
   /**
-   * Unsubscribes the stalled readers from the second book and lets them read again. Done when each of them has received
-   * a new snapshot.
+   * Unsubscribes the stalled readers from the second book and lets them read again. The request is done when each of
+   * these readers has received a new snapshot.
    */
   | { readonly resume: string }
   /** Requests a report when each reader that has not stopped reading has received this many more messages. */
@@ -153,8 +153,8 @@ function open(port: number, request: string, probe: boolean, host?: string): Pro
 }
 
 /**
- * Returns whether the frame completes the reader's book. A snapshot does. So does the confirmation of a request with
- * `since`, because the server sends the missed messages in the same write.
+ * Returns whether the frame completes the reader's book. A snapshot completes the book. For a request with `since`, the
+ * confirmation completes it too, because the server sends the missed messages in the same write.
  */
 function isBook(text: string, request: string): boolean {
   return (

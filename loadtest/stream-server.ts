@@ -1,7 +1,7 @@
 /**
  * The two servers that `stream-bench.ts` compares. Each runs in its own process and publishes on request. `hub` is the
- * front with its stream, with events of one busy market. `bare` is uWebSockets.js alone; it publishes the bytes that
- * the hub would publish, to the same number of sockets.
+ * exchange's front with its stream, and publishes the events of one busy market. `bare` is uWebSockets.js alone. It
+ * publishes the bytes that `hub` would publish, to the same number of sockets.
  */
 
 import { App, us_socket_local_port } from 'uWebSockets.js'

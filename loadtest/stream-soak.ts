@@ -1,7 +1,8 @@
 /**
  * A long run of a real exchange with two fronts. Its stream clients often lose their connections and reconnect to
  * either front. From time to time the flow of orders stops. Then every local book must equal the book of the exchange,
- * and every client must have received the newest trades. Any difference is an unnoticed gap.
+ * and every client must have received the newest trades. If anything differs, a client has missed a message without
+ * noticing: an unnoticed gap.
  *
  * The run fails with exit code 1 after an unnoticed gap, after a checksum error, or if memory keeps growing. The last
  * line of the output is the result. `--minutes 10` is the default.

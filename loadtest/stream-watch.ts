@@ -32,8 +32,8 @@ export type WatchFigures = {
   readonly sockets: number
   readonly messages: number
   /**
-   * Times from a change, by the exchange's wall clock, to the receipt of its message, by the wall clock of
-   * this process. Covers the interval since the previous figures.
+   * Delays of the messages received since the previous figures. A delay is the time from a change, by the exchange's
+   * wall clock, to the receipt of its message, by the wall clock of this process.
    */
   readonly lag: HistogramJson
   readonly busy: number
@@ -137,8 +137,8 @@ function follows(
 }
 
 /**
- * Handles the trades of one match, which share a `seq`. `prevSeq` of the first names the previous message; `prevSeq` of
- * the others is their own `seq`.
+ * Records a gap if a trade does not follow the previous message. The trades of one match share a `seq`. In the first of
+ * them, `prevSeq` names the previous message; in all further ones, `prevSeq` equals `seq`.
  */
 function followsTrade(
   place: Place,

@@ -1,11 +1,11 @@
 /**
- * Measures what verifying an order costs in addition to the bare signature recovery on the curve. One thread verifies
- * orders completely (hash, hex, recovery, address). In the same run, native `ecdsaRecover` alone recovers the same
- * signatures. Both rates are per second of the thread's CPU time, in short alternating rounds, so that other programs
+ * Measures how much more it costs to verify an order than to recover its signature on the curve. One thread verifies
+ * orders completely (hash, hex, recovery, address). In the same run, native `ecdsaRecover` recovers the same
+ * signatures. Both rates count only the thread's CPU time, and short rounds of both alternate, so that other programs
  * on the machine have no influence.
  *
- * The verify pool is also measured, with one thread and with one thread per core: orders per second of real time, and
- * the CPU time per order of the whole process and of the caller's thread.
+ * The verify pool is also measured, with one thread and with one thread per core. The figures are the orders per second
+ * of real time, and the CPU time per order of the whole process and of the caller's thread.
  */
 
 import { createRequire } from 'node:module'
@@ -131,7 +131,7 @@ for (const threads of new Set([1, availableParallelism()])) {
 }
 report(single)
 
-/** Keeps a thousand requests open, so that the pool is as busy as on a loaded front. */
+/** Verifies all signed orders with a thousand concurrent requests, so that the pool is as busy as on a loaded front. */
 async function askAll(
   ask: (order: SignedOrder) => Promise<OrderInspection | Rejection>,
 ): Promise<void> {

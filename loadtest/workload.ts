@@ -1,7 +1,8 @@
 /**
  * The plan of a run: which operations the traders carry out, and when. The plan depends only on the options and the
- * seed. It is generated while it is read, so a long run needs no memory for its plan. Times are planned times.
- * `carry-out.ts` measures latency from them, even if the server is slow.
+ * seed. Operations are generated one by one as they are read, so even the plan of a long run needs little memory. All
+ * times are planned times. `carry-out.ts` measures latency from the planned time of an operation, so that delays of a
+ * slow server count.
  *
  * The middle price of each market drifts. Makers quote a few ticks away from the middle price, takers reach beyond all
  * quotes, and some quotes are cancelled again.
@@ -104,7 +105,10 @@ export function* planOf(options: WorkloadOptions): Generator<Operation, void, un
     }
   }
 
-  /** Returns a quote of some age, because the newest ones may not have been answered yet. */
+  /**
+   * Returns a random quote for a cancel. Returns undefined if the quote is younger than `CANCEL_AFTER_MS`, because the
+   * exchange may not have answered it yet.
+   */
   const oldQuote = (): PlannedOrder | undefined => {
     if (quotes.length === 0) return undefined
     const at = random.int(0, quotes.length - 1)

@@ -1,9 +1,10 @@
 /**
- * Simulates a year of quick markets of one asset, beside a market that trades all year. The run uses the host of
- * markets with its log, and the board and the stream channels of a front that follows the host. Each quick market
- * opens, trades, expires, settles, is resolved and is unloaded. Twelve times, the run prints the memory, the size on
- * disk, and the duration of a start: none of these figures may grow. The only argument is the number of quick markets;
- * 35,040 by default.
+ * Simulates a year of quick markets of one asset, beside a market that trades all year. Each quick market opens,
+ * trades, expires, settles, is resolved and is unloaded. The run uses the market host with its log; a front's board and
+ * stream channels follow the host.
+ *
+ * Twelve times, the run prints the memory, the size on disk, and the duration of a start. None of these figures may
+ * grow. The only argument is the number of quick markets, 35,040 by default.
  */
 
 import assert from 'node:assert/strict'
@@ -75,7 +76,7 @@ const place = (order: VerifiedOrder): Command => ({ type: 'PlaceOrder', message:
 const orderIn = (n: number, builder: OrderBuilder) =>
   signed(builder.until(START_SEC + nowSec + 10 * QUARTER_SEC), marketId(n))
 
-/** Makes trades in a market, each of which settles. */
+/** Makes trades in a market, and settles each of them. */
 async function trade(n: number, name: string, fills: number): Promise<void> {
   const selling = Array.from({ length: fills }, (_, fill) =>
     orderIn(n, sell('YES').at(0.5).size(1).by('ann').named(`${name}-s${fill}`)),

@@ -1,7 +1,6 @@
 /**
- * `npm run pack:ccxt [-- --to folder]` makes the tarballs of `sibyl-client` and `sibyl-ccxt`. The second
- * contains `src/ccxt` as JavaScript with declarations; it imports everything else of this repository from
- * `sibyl-client`.
+ * `npm run pack:ccxt [-- --to folder]` makes the tarballs of `sibyl-client` and `sibyl-ccxt`. `sibyl-ccxt` contains
+ * `src/ccxt` as JavaScript with declarations. It imports everything else of this repository from `sibyl-client`.
  */
 
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'

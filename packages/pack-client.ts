@@ -1,8 +1,10 @@
 /**
- * `npm run pack:client [-- --to folder]` makes the tarball of `sibyl-client`: the SDK, the files of `domain` and the
- * ABIs that it needs, as JavaScript with declarations, and the types of the shapes of `protocol`. The sources are
- * copied into one folder first, so that subpaths of this repository become relative paths, and the package needs no
- * bundler. The importable names of the package are listed only here.
+ * `npm run pack:client [-- --to folder]` makes the tarball of `sibyl-client`. The package contains the SDK and the
+ * files of `domain` and ABIs that the SDK needs, as JavaScript with declarations. It also contains the types of the
+ * shapes in `protocol`.
+ *
+ * All sources are first copied into one folder, and their imports by subpaths of this repository become relative paths.
+ * So the package needs no bundler. The names that users can import are listed only in this file.
  */
 
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -130,7 +132,7 @@ function manifestOf(own: Manifest): Manifest {
   return { ...own, main: './index.js', types: './index.d.ts', exports }
 }
 
-/** Returns the line of `index.d.ts` for the shapes of a file. */
+/** Returns the line of `index.d.ts` that exports the types of one file of shapes. */
 function shapesLine([file, text]: readonly [string, string]): string {
   const names = [...text.matchAll(/^export type (\w+)/gm)].map(([, name]) => name!)
   const shown = names.filter((name) => !NOT_PUBLIC.has(name))

@@ -1,12 +1,11 @@
 /**
- * The entry point. It handles signals before it loads anything else, and runs the exchange until it is
- * stopped. If the exchange cannot run, it prints the reason in one line. The exit code is 0 after a stop,
- * even a stop during the start, 1 after a failure, and 2 for an unknown option. A hanging thread that cannot
- * be ended would keep the process alive. In that case the process kills itself after everything else was
- * closed.
+ * The entry point. It handles signals before it loads anything else, and runs the exchange until it is stopped. If the
+ * exchange cannot run, it prints the reason in one line. The exit code is 0 after a stop (also during the start), 1
+ * after a failure, and 2 for an unknown option. A hanging thread that cannot be ended would keep the process alive. In
+ * that case the process kills itself after everything else was closed.
  *
- * This file is plain CommonJS, so that any version of Node can read it and report what is missing. For a
- * `.ts` file, Node 20 only prints a stack trace and runs nothing. `src/main.ts` is a link to this file.
+ * This file is plain CommonJS, so that any version of Node can read it and report what is missing. For a `.ts` file,
+ * Node 20 only prints a stack trace and runs nothing. `src/main.ts` is a link to this file.
  */
 
 const NODE_MAJOR = 22
@@ -19,8 +18,8 @@ const HELP = `Runs the exchange until Ctrl-C or SIGTERM; every setting is an env
 README.md has the first steps, docs/operating.md what an operator needs.
 `
 /**
- * Milliseconds after the first signal in which a second signal is ignored: Ctrl-C sends one signal from the
- * terminal and another one from npm.
+ * Milliseconds after the first signal during which further signals are ignored. Ctrl-C causes two signals: one from the
+ * terminal and one from npm.
  */
 const SAME_SIGNAL_MS = 1_000
 /** Milliseconds from a failure until the process is killed if threads still run. */

@@ -13,7 +13,7 @@ const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   scripts: Record<string, string>
 }
 
-/** Scripts without a check of `--help`: they run other projects' tools, or npm runs them by itself. */
+/** Scripts whose `--help` is not tested, because they run other projects' tools, or because npm runs them by itself. */
 const NOT_OURS = ['check', 'format', 'lint', 'postinstall', 'types']
 /** One program of each kind, because all programs of a kind share the code that prints their help. */
 const NAMED = [

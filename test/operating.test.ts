@@ -230,7 +230,7 @@ test('the compose file is complete, and an exchange can start with its settings'
     2,
     'the example of the guide is one that is taken',
   )
-  // Only the chain of the guide's settings has to be replaced, because it is an example.
+  // Of the guide's settings, only `SIBYL_CHAINS` must be replaced for production, because its chain is an example.
   const gaps = productionGaps(settings)
   assert.deepEqual(new Set(gaps.map(({ setting }) => setting)), new Set(['SIBYL_CHAINS']))
   for (const { problem } of gaps) assert.match(problem, /placeholder|local chain/)

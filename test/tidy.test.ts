@@ -46,7 +46,10 @@ const SERVICE_IMPORTS = [
   ...['runtime', 'log', 'store', 'chain', 'verify'].map((room) => `type:${room}`),
 ]
 
-/** Additional imports of the files that compose a service: its thread, metrics and contract calls. */
+/**
+ * Additional rooms that the files composing a service may import. Such files contain the service's thread, metrics or
+ * contract calls.
+ */
 const ADAPTERS = [
   'config',
   'contracts',
@@ -295,7 +298,9 @@ test('environment variables are read in one place', () => {
   assert.deepEqual(wrong, [])
 })
 
-/** Files of services that are no actors: a front and the price feeds are adapters themselves. */
+/**
+ * Files of services that contain no actors, and so may use clocks and random numbers: those of fronts and price feeds.
+ */
 const NOT_BEHAVIOURS = /^src\/services\/(front|prices\/feeds)\//
 
 test('an actor uses no clock, random numbers or environment variables', () => {
@@ -310,7 +315,7 @@ test('an actor uses no clock, random numbers or environment variables', () => {
   assert.deepEqual(wrong, [])
 })
 
-/** Files of services that open something themselves, with the reason. */
+/** Files of services that may contain `AMBIENT` or `OPENING` code, by reason. */
 const OWN_WORLD: Record<string, RegExp> = {
   'makes the clock, timers and connections used outside tests':
     /^src\/services\/kit\/(chain-)?world\.ts$/,

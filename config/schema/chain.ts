@@ -16,7 +16,7 @@ const Chain = Type.Object(
     /** URLs of nodes, tried in this order. With an empty list there is no chain: orders match, and nothing settles. */
     rpcUrls: Type.Array(Type.String({ pattern: HttpUrl }), { maxItems: 10 }),
     blockExplorer: Type.String(),
-    /** Block of the deployment: the contracts have no events before it. */
+    /** Block in which the contracts were deployed. Earlier blocks contain no events of the contracts. */
     startBlock: Type.Integer({ minimum: 0 }),
     /** Number of blocks that must follow a block before its events count. */
     confirmations: Type.Integer({ minimum: 0, maximum: 1_000 }),

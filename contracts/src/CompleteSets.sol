@@ -21,8 +21,8 @@ abstract contract CompleteSets is SettlementFunds {
     error SellerSharesMoveFailed();
 
     constructor() {
-        // Mints need this allowance. It is safe, because the conditional tokens take collateral
-        // only from their caller.
+        // A mint needs an allowance of collateral for the conditional tokens. An unlimited
+        // allowance is safe, because the conditional tokens take collateral only from their caller.
         SafeERC20.forceApprove(collateral, address(conditionalTokens), type(uint256).max);
     }
 
@@ -42,9 +42,9 @@ abstract contract CompleteSets is SettlementFunds {
     }
 
     /// Moves the funds of a mint or a merge. A mint takes the cost from the buyer and the rest of
-    /// `size` from the seller, splits both, and delivers one outcome to each trader. A merge
-    /// takes one outcome from each trader, merges them, and pays the cost to the seller and the
-    /// rest to the buyer.
+    /// `size` from the seller. It splits this collateral into outcome tokens, and delivers one
+    /// outcome to each trader. A merge takes one outcome from each trader, merges them, and pays
+    /// the cost to the seller and the rest to the buyer.
     function _moveSets(Execution calldata e, bool isMint) internal {
         (address buyer, address seller, uint256 size) = (e.buyer, e.seller, e.size);
         (uint256 id, uint256 otherId) = (e.positionId, _positionId(e.marketId, 1 - e.outcome));

@@ -321,9 +321,9 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
         );
     }
 
-    /// Returns the position ids of a partition. Reverts if its index sets are not disjoint sets
-    /// of the condition's outcomes. `covered` is their union; `whole` is true if it contains
-    /// every outcome.
+    /// Returns the position ids of a partition. Reverts if an index set is invalid, or if two index
+    /// sets overlap. `covered` is the union of the index sets. `whole` is true if the union
+    /// contains every outcome.
     function _positions(
         IERC20 collateralToken,
         bytes32 parentCollectionId,

@@ -142,9 +142,8 @@ contract Delegates is EIP712 {
         if (limits.markets.length > MARKETS_MAX) revert TooManyMarkets(limits.markets.length);
         uint256 settles = until == 0 ? 0 : uint256(until) + settlementGrace;
         if (settles > type(uint64).max) settles = type(uint64).max;
-        // An earlier end takes effect only after `cancelDelay`, like a cancellation on chain. So an
-        // account cannot avoid a trade that is already matched by revoking the delegate who signed
-        // it.
+        // An earlier end takes effect only after `cancelDelay`, like a cancellation on chain.
+        // Otherwise an account could revoke the delegate to avoid a trade that is already matched.
         uint256 before = settlesUntil(account, delegate);
         if (settles < before) {
             uint256 soonest = block.timestamp + cancelDelay;

@@ -70,7 +70,7 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
     uint8 private constant NO = 1;
     uint256 private constant OUTCOMES = 2;
     /// If an assertion still cannot be settled this long after the end of its dispute window, a new
-    /// proposal may replace it. The time is long, because arbitration takes days. It has an end,
+    /// proposal may replace it. The time is long, because arbitration takes days. It is limited,
     /// because the stablecoin may have blocked the winner of the bond. Then the assertion can never
     /// be settled, and would lock the holders' money for ever.
     uint64 public constant ABANDON_AFTER = 14 days;
@@ -260,9 +260,9 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         _terms.description = string.concat(_terms.description, " ", evidence);
     }
 
-    /// Applies the oracle's decision. Never reverts if the oracle calls it, because that would lock
-    /// the bond. Ignores every assertion except this market's open one, because any account can
-    /// name this market as the callback recipient of its own assertion.
+    /// Applies the oracle's decision. Never reverts if the oracle calls it, because a revert would
+    /// lock the bond. Ignores every assertion except this market's open one, because any account
+    /// can name this market as the callback recipient of its own assertion.
     function assertionResolvedCallback(bytes32 assertionId, bool assertedTruthfully) external {
         if (msg.sender != address(oracle)) revert NotOracle(msg.sender);
         if (resolved || assertionId == bytes32(0) || assertionId != _assertion.id) return;

@@ -63,7 +63,7 @@ contract MarketFactory is EIP712, Ownable2Step {
     /// keccak256 of the metadata of a market's event; zero for a market without an event.
     mapping(address market => bytes32) public eventOf;
     /// Markets in which the exchange also matches a buy of YES with a buy of NO, and a sell of YES
-    /// with a sell of NO. Chosen at creation; the market's id does not depend on it.
+    /// with a sell of NO. The choice is made at creation, and does not affect the market's id.
     mapping(address market => bool) public isComplementary;
 
     event MakerSet(address indexed account, bool allowed);
@@ -205,9 +205,10 @@ contract MarketFactory is EIP712, Ownable2Step {
         return _createQuickMarket(asset, startTime, interval, startPrice, source, true);
     }
 
-    /// Resolves a quick market from two prices of one source: YES if the end price is at least
-    /// the start price. If the source is that of the strike, the start price must equal the
-    /// strike. If the strike's source cannot decide, another source gives both prices.
+    /// Resolves a quick market from two prices of one source: YES if the end price is at least the
+    /// start price. If `source` also gave the strike (the start price at the market's creation),
+    /// `startPrice` must equal the strike. If the strike's source cannot decide, another source
+    /// gives both prices.
     function resolveQuickMarket(
         address market,
         uint64 startPrice,

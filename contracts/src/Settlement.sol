@@ -297,7 +297,8 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
             (done,, word) =
                 BoundedCalls.call(address(this), FILL_GAS, abi.encodeCall(this.executeFill, (e)));
         } else {
-            // Compute and cache this id now, so that the inner call does not spend its gas on it.
+            // Compute and cache the token id of the other outcome now, so that the inner call does
+            // not spend its gas on it.
             _positionId(e.marketId, 1 - e.outcome);
             if (gasleft() < GAS_BEFORE_SET_FILL) revert TooLittleGas(index);
             (done,, word) = BoundedCalls.call(

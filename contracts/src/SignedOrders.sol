@@ -64,11 +64,11 @@ abstract contract SignedOrders is EIP712, Pausable {
     /// matched before the order expired.
     uint64 public immutable settlementGrace;
     /// Time after a cancellation on chain for which an order's trades may still settle. It is
-    /// longer than `settlementGrace`, so that a trader cannot avoid a trade that is already matched
-    /// by cancelling its order.
+    /// longer than `settlementGrace`. Otherwise a trader could cancel an order to avoid a trade
+    /// that is already matched.
     uint64 public immutable cancelDelay;
-    /// Keys that accounts appointed. The constructor deploys this contract, so its address
-    /// follows from the address of `Settlement`.
+    /// Contract with the keys that accounts appointed. The constructor of `Settlement` deploys it,
+    /// so its address follows from the address of `Settlement`.
     Delegates public immutable delegates;
 
     mapping(bytes32 orderHash => OrderState) internal _orders;
@@ -118,9 +118,9 @@ abstract contract SignedOrders is EIP712, Pausable {
         _requireSigned(structHash, trader, true, deadline, v, r, s);
     }
 
-    /// Cancels every order of the caller whose nonce is below `nonce`, with the same delay,
-    /// including orders that the contract has not seen. Orders with a lower nonce that the caller
-    /// signs later are void, too.
+    /// Cancels every order of the caller whose nonce is below `nonce`, including orders that the
+    /// contract has not seen. Takes effect after `cancelDelay`. If the caller later signs an order
+    /// with such a nonce, that order is void, too.
     function cancelAllBefore(uint64 nonce) external {
         _cancelAllBefore(msg.sender, nonce);
     }

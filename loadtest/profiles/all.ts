@@ -1,4 +1,4 @@
-/** The profiles by name, and the workload that a profile and the command line result in. */
+/** The profiles by name, and the workload that results from a profile and the command line. */
 
 import type { WorkloadOptions } from '../workload.ts'
 import { mixed } from './mixed.ts'

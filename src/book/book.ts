@@ -103,9 +103,9 @@ type Level = {
 }
 
 /**
- * Maximum number of order hashes kept as text: those in the lowest slots, which a book uses first and reuses. With a
- * kept text, a fill creates no text, and a lookup compares only the text. Texts for all slots would be a million
- * objects for the garbage collector.
+ * Maximum number of order hashes kept as text. Texts are kept only for the lowest slots, which a book uses first and
+ * reuses. Where the text is kept, a fill creates no text, and a lookup compares only the text. Keeping all texts would
+ * mean up to a million objects for the garbage collector.
  */
 const TEXTS_MAX = 65_536
 
@@ -175,14 +175,15 @@ export class Book {
     return this.#asks.best
   }
 
-  /** No order expires before this second; undefined if the book is empty. */
+  /** Returns a second before which no order expires; undefined if the book is empty. */
   get nextExpirySec(): number | undefined {
     return this.#wheel.nextSec
   }
 
   /**
-   * Adds an order behind all other orders at its price; `remaining` is its quantity left after `matches` matches.
-   * Returns false if the book is full. The order must not cross the book, so the caller matches the order first.
+   * Adds an order behind all other orders at its price. `remaining` is the quantity that is left after `matches`
+   * matches. Returns false if the book is full. The order must not cross the book, so the caller matches the order
+   * first.
    */
   rest(order: OrderTerms, remaining: Shares, matches: number): boolean {
     checkTerms(order, remaining, matches)
@@ -195,8 +196,8 @@ export class Book {
     const tag = tagOfText(orderHash, this.#hashPlaces, HASH_WORDS)
     const traderTag = tagOfText(trader, this.#addressPlaces, ADDRESS_WORDS)
 
-    // All three indices (of hashes, traders and prices) are searched before anything is written, so that their memory
-    // accesses overlap.
+    // Searches all three indices (of hashes, traders and prices) before it writes the order's record, so that the
+    // memory accesses of the searches overlap.
     const slot = orders.allocate()
     if (this.#byHash.addNew(tag, slot) !== NIL) this.#addBeside(orderHash, tag, slot)
     const prices = this.#prices(side)
@@ -834,8 +835,8 @@ export class Book {
   }
 
   /**
-   * Returns a function that adds the hash and the trader's address to the copy of a record at `at`, because the record
-   * itself may not contain them.
+   * Returns a function that completes a snapshot copy of a record: it adds the hash and the trader's address, which the
+   * record itself may not contain. The copy begins at index `at` of `copy`.
    */
   #completer(): (copy: Int32Array, at: number, slot: number) => void {
     const [orders, traders, texts] = [this.#orders, this.#traders, this.#texts]

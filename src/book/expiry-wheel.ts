@@ -1,13 +1,13 @@
 /**
- * Finds expired orders: a hierarchical timer wheel. The expiration second of an order and the wheel's time
- * are compared in base 32: the highest digit in which they differ selects the order's bucket. Seconds of the
- * near future have their own buckets. Later seconds share wider buckets, whose orders move to lower levels
- * when the wheel reaches the bucket. Adding and removing are O(1), an order moves a few times in its life,
- * and no step reads more than one order.
+ * Finds expired orders with a hierarchical timer wheel. An order's expiration second and the wheel's time are compared
+ * in base 32. The highest digit in which they differ selects the level of the order's bucket. The value of this digit
+ * in the expiration second selects the bucket in the level. A bucket of level 0 covers one second, and a bucket of a
+ * higher level covers more. When the wheel reaches a bucket of a higher level, the bucket's orders move to lower
+ * levels. Adding and removing are O(1), an order moves a few times in its life, and no step moves more than one order.
  *
- * Digits, with the wheel at second 1000 (31·32 + 8):
- *   1003 = 31·32 + 11   differs in digit 0: bucket 11 of level 0, found at second 1003
- *   1100 = 1·1024 + …   differs in digit 2: bucket 1 of level 2, spread out at second 1024
+ * Example: the wheel is at second 1000 (31·32 + 8). Second 1003 (31·32 + 11) differs in digit 0, so its orders are in
+ * bucket 11 of level 0 and are found at second 1003. Second 1100 (1·1024 + …) differs in digit 2, so its orders are in
+ * bucket 1 of level 2. They move to lower levels from second 1024 on.
  */
 
 import * as layout from './layout.ts'
@@ -42,7 +42,7 @@ export class ExpiryWheel {
     return this.#highSec + this.#nowLow
   }
 
-  /** No order expires before this second; undefined if the wheel is empty. */
+  /** Returns a second before which no order expires; undefined if the wheel is empty. */
   get nextSec(): number | undefined {
     if (this.#spreading !== NIL) return this.nowSec
     if (this.#levels === 0) return undefined

@@ -1,11 +1,12 @@
 /**
- * Converts hashes and addresses between 0x-hex text (outside) and 32-bit words (inside). The words contain the bytes of
- * the key in their order; a little-endian machine reads each word lowest byte first.
+ * Converts hashes and addresses between 0x-hex text, which callers use, and 32-bit words, which records use. The words
+ * contain the bytes of the key in the order of the text. The machine must be little-endian, so the first byte of a word
+ * is its lowest.
  *
  * Every command contains a hash as text, so parsing hashes is a large part of an operation's cost. To store a hash, its
  * characters are copied in one call and converted four at a time. To find a key, only six of its digits are parsed.
- * They form the key's tag, the number by which an index finds the key. Traders choose their hashes and addresses, so a
- * secret seed selects the six digits: no trader can make many of their keys collide.
+ * These six digits form the key's tag, the number by which an index finds the key. Traders choose their hashes and
+ * addresses. A secret seed therefore selects the six digits, so that no trader can make many keys collide.
  */
 
 import assert from 'node:assert/strict'

@@ -19,9 +19,9 @@ export const HASH_WORDS = 8
 export const ADDRESS_WORDS = 5
 
 /**
- * An order has `2 ** RECORD_SHIFT` words; a copy in a snapshot has values in all of them. Matching and cancelling use
- * words 12 to 27, which fill exactly one cache line. This holds with glibc, which puts 16 bytes before a large block,
- * so that pages begin 16 bytes after a cache line.
+ * An order has `2 ** RECORD_SHIFT` words. Only a snapshot copy has values in all of them. Matching and cancelling use
+ * words 12 to 27, which fill exactly one cache line with glibc: glibc puts 16 bytes before a large block, so pages
+ * begin 16 bytes after a cache line.
  */
 export const RECORD_SHIFT = 5
 export const RECORD_WORDS = 1 << RECORD_SHIFT

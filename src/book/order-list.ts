@@ -31,7 +31,7 @@ export class OrderList {
   #words = new Int32Array(8 * RECORD_WORDS)
   #doubles = new Float64Array(this.#words.buffer)
   readonly #traders: Address[] = []
-  /** Texts of order hashes that the book keeps; for any other order, `orderHash` creates the text. */
+  /** Text of each order's hash; undefined if the book does not keep the text. `orderHash` then creates the text. */
   readonly #hashes: (OrderHash | undefined)[] = []
 
   clear(): void {

@@ -1,9 +1,10 @@
 /**
  * Memory for many small records of one size: pages of typed arrays, a free list, and no object per record. A pool
- * starts with a few records and then grows by whole pages, so growing never copies more than one page. While the pool
- * is frozen for a snapshot, each record is passed to the function `keep` before its first change, so that the snapshot
- * stays exact. Only the changed record is copied, because a batch of a thousand orders may touch a thousand pages, and
- * copying whole pages would delay it.
+ * starts with a few records and then grows by whole pages, so growing never copies more than one page.
+ *
+ * While the pool is frozen for a snapshot, each record is passed to the function `keep` before its first change, so
+ * that the snapshot stays exact. Only this record is copied, not its page: a batch of a thousand orders may touch a
+ * thousand pages, and copying them would delay the batch.
  */
 
 import * as layout from './layout.ts'
@@ -28,7 +29,10 @@ export class RecordPool {
   #freeHead = NIL
   /** Slots below this one are frozen, except those marked in `#kept`. */
   #frozenSlots = 0
-  /** 1 for each frozen slot whose record was already passed to `keep`. */
+  /**
+   * Removes expired orders and adds them to `into`. Stops after `stepsMax` steps, each of which removes or moves at
+   * most one order. Returns whether all expired orders are removed.
+   */
   #kept = new Uint8Array(0)
   #keep: (slot: number) => void = () => {}
 

@@ -37,7 +37,10 @@ function takeMemory(): Int32Array<ArrayBuffer> {
   return spare.pop() ?? new Int32Array(CHUNK_WORDS_MAX)
 }
 
-/** Function that writes values missing from a slot's record into the copy of the record at `at`. */
+/**
+ * Function that adds to the copy of a record the values that the record itself does not contain. The copy begins at
+ * index `at` of `copy`.
+ */
 type Complete = (copy: Int32Array, at: number, slot: number) => void
 
 export class BookSnapshot {

@@ -75,8 +75,8 @@ export class TagIndex {
     const { cells, mask } = home
     let hole = tag & mask
     while (cells[2 * hole + 1] !== slot + 1) hole = (hole + 1) & mask
-    // Closes the hole, so that a search never stops at an empty cell before its entry, and removed entries need no
-    // marks. A later entry moves into the hole, unless the entry's first possible cell is after the hole.
+    // Closes the hole instead of marking the removed entry. A search ends at the first empty cell, so a hole would hide
+    // entries after it. A later entry moves into the hole, unless the entry's first possible cell is after the hole.
     for (let at = (hole + 1) & mask; cells[2 * at + 1] !== 0; at = (at + 1) & mask) {
       const wanted = cells[2 * at]! & mask
       if (((at - wanted) & mask) < ((at - hole) & mask)) continue

@@ -1,6 +1,6 @@
 /**
- * Threads of a cluster node by its roles, and the description of these threads for the bridge, the thread that talks to
- * other nodes.
+ * Selects the threads of a cluster node by the node's roles. Describes these threads for the bridge, the thread that
+ * talks to other nodes.
  */
 
 import type { ROLES } from '#config/schema/cluster.ts'
@@ -56,7 +56,8 @@ export function nodeSpecs(settings: Settings, cores: number, common: Common): No
   const copies = hasCopy ? [own(LOG_COPY_THREAD, marketNames)] : []
   const bridge = own(BRIDGE_THREAD, [LOG_COPY_THREAD, ...fronts.map(({ name }) => name)])
   // A front also serves operators. On a node without a front, an admin thread serves operators. The admin thread starts
-  // first and stops last. It is never terminated, because its sockets close by themselves.
+  // first and stops last. It is not terminable, because terminating a thread with an open uWebSockets.js app would
+  // abort the process.
   const admin = isAskedApart(settings) ? [{ ...own(ADMIN_THREAD, []), terminable: false }] : []
   const plan: BridgeData['plan'] = {
     slots: slots.map(({ name }) => name),

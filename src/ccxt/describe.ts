@@ -33,8 +33,8 @@ export const DESCRIPTION = {
   pro: true,
   certified: false,
   /**
-   * Milliseconds per unit: 250 units per second, which is 250 reads or 50 orders (`weights.ts`). By default, an
-   * exchange allows twice as many units.
+   * Milliseconds per cost unit of ccxt's rate limiter. 4 ms are 250 units per second, enough for 250 reads or 50 orders
+   * (`weights.ts`). By default, an exchange allows twice as many units.
    */
   rateLimit: 4,
   has: {

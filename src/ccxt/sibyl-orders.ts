@@ -332,7 +332,7 @@ export class SibylOrders extends SibylReads {
     return this.call((client) => client.orders.list({ trader, ...market }))
   }
 
-  /** Returns an order, open or ended. Its fills are in `fetchOrderTrades`. */
+  /** Returns an order, open or ended. `fetchOrderTrades` returns the order's fills. */
   async fetchOrder(id: string, outcome?: Str): Promise<PredictionOrder> {
     const row = outcome === undefined ? undefined : await this.outcomeRow(outcome)
     const found = (await this.openOrders(row)).find(({ orderHash }) => orderHash === id)
@@ -341,9 +341,7 @@ export class SibylOrders extends SibylReads {
     return this.parsePredictionOrder(order)
   }
 
-  /**
-   * Reads an order that is open in no market. The database may still lag behind the market, so the read is repeated.
-   */
+  /** Reads an ended order from the database. Repeats the read while the database still lags behind the market. */
   protected async endedOrder(id: string): Promise<StoredOrder> {
     for (let tries = 1; ; tries++) {
       const order = await this.storedOrder(id, tries).catch((error: unknown) => {
@@ -383,7 +381,8 @@ export class SibylOrders extends SibylReads {
       fee: { cost: 0, currency: 'USDC' },
       info: order,
     })
-    // Fills may be at a better price than the limit, so an order does not show its cost; only its trades do.
+    // An order does not show its cost, because its fills may be at a better price than its limit. Only the trades show
+    // the cost.
     return parsed.filled === 0 ? parsed : { ...parsed, cost: undefined, average: undefined }
   }
 }

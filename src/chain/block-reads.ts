@@ -110,8 +110,8 @@ async function receiptsOf(
     const all = await ask<RpcReceipt[] | null>(node, 'eth_getBlockReceipts', [hexOf(number)])
     if (all !== null) return all
   } catch {
-    // Some nodes do not support this method, and some refuse it for a large block. If the requests for single receipts
-    // below fail too, their error shows the reason.
+    // Some nodes do not support `eth_getBlockReceipts`, and some refuse it for a large block. If the requests for
+    // single receipts below also fail, their error shows the reason.
   }
   const one = (hash: Hex) => ask<RpcReceipt | null>(node, 'eth_getTransactionReceipt', [hash])
   const receipts: (RpcReceipt | null)[] = []

@@ -1,6 +1,7 @@
 /**
  * The Bloom filter in a block's header, over the addresses and topics of the block's logs. The filter may have false
- * positives, but no false negatives. So the filter shows whether an empty list of logs for a block can be correct.
+ * positives, but no false negatives. If the filter does not match, the block certainly has no such log, so an empty
+ * list of logs from a node is correct.
  */
 
 import { type Hex, hexToBytes, keccak256 } from 'viem'
@@ -25,7 +26,7 @@ export function bitsOf(value: Hex): readonly number[] {
   return [0, 2, 4].map((at) => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 2_047)
 }
 
-/** Cache of the bits of addresses and topics, because the same ones are searched in every block. */
+/** Cache of the bits of addresses and topics, because the same addresses and topics are checked for every block. */
 const known = new Map<Hex, readonly number[]>()
 const KNOWN_MAX = 4_096
 

@@ -1,6 +1,6 @@
 /**
- * Contract calls before they are signed. Adapters build a call, `simulate` predicts its result, and a sender signs and
- * sends it as a transaction.
+ * Builds and simulates contract calls. An adapter builds a call, `simulate` predicts its result, and a sender then
+ * signs the call and sends it as a transaction.
  */
 
 import type {

@@ -61,9 +61,9 @@ export type ChainClientOptions = {
 export type ChainClient = {
   readonly chainId: number
   readonly viem: PublicClient<Transport, Chain>
-  /** Returns the same client with only the preferred address, so that all reads come from one node. */
+  /** Returns a client that uses only the preferred address, so that all reads come from one node. */
   pinned(): ChainClient
-  /** Makes the next address the preferred one, because the answer of the preferred address was unusable. */
+  /** Makes the next address the preferred one. Called if the answer of the preferred address was unusable. */
   leave(): void
 }
 
@@ -122,8 +122,8 @@ export function makeChainClient(options: ChainClientOptions): ChainClient {
       batch,
       onFetchResponse,
       fetchFn: rpcFetch,
-      // `rpcFetch` limits the length of answers. If an answer is too long, its error makes the caller request a shorter
-      // range.
+      // `rpcFetch` itself limits the length of answers. The error for a longer answer makes the caller request a
+      // shorter range.
       maxResponseBodySize: false,
     })({ chain: definition })
     const endpoint: Endpoint = {
@@ -209,7 +209,7 @@ async function requestOver(
 }
 
 /**
- * Returns the retry budget of a method in milliseconds. Every method except sending is a read, which may be
+ * Returns the retry budget of a method in milliseconds. Broadcasts have a smaller budget than reads, which may be
  * repeated freely.
  */
 function budgetOf(method: string, { budgetMs = BUDGET_MS }: ChainClientOptions): number {
@@ -273,7 +273,8 @@ function isOutage(error: unknown): boolean {
   if (!(rpcError instanceof RpcRequestError)) return true
   if (RANGE.test(detailsOf(rpcError))) return false
   if (BUSY_CODES.has(rpcError.code)) return true
-  // Some nodes report a revert by this code, with data. Without data, the code means an internal error of the node.
+  // Some nodes report a revert by the code -32603, with data or with the word `revert` in the message. Otherwise, the
+  // code means an internal error of the node.
   return (
     rpcError.code === -32603 && rpcError.data === undefined && !/revert/i.test(detailsOf(rpcError))
   )

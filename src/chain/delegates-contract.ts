@@ -12,7 +12,10 @@ import { type ChainLog, decoded, type Place, placeOf, safeNumber } from './chain
 import { asked, type ChainClient } from './clients.ts'
 import type { SignatureParts } from './conditional-tokens.ts'
 
-/** Gas limit of a read call. The contract needs less for any answer, so the node's own gas limit has no effect. */
+/**
+ * Gas limit of a read call. The contract never needs this much gas, so the answer does not depend on the node's own gas
+ * limit.
+ */
 const ASK_GAS = 300_000n
 
 type DelegateSet = Place & Delegation & { readonly type: 'DelegateSet' }

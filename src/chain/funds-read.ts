@@ -1,7 +1,9 @@
 /**
  * Reads the funds of owners at one block, with many calls in one request. The request names the block by its hash
- * (EIP-1898), so every Ethereum node answers for exactly that block. `CHAIN_BLOCK_GONE` means that the chain now has
- * another block at that height, or that this node lacks the block. The reader then retries at a newer block.
+ * (EIP-1898), so every Ethereum node answers for exactly that block.
+ *
+ * `CHAIN_BLOCK_GONE` means that the chain now has another block at that height, or that this node does not have the
+ * block. The reader then retries at a newer block.
  */
 
 import { encodeFunctionData, type Hex } from 'viem'

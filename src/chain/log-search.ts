@@ -1,8 +1,9 @@
 /**
  * Finds logs from the newest block backwards, with few requests. Most nodes answer a request for all blocks at once. If
- * a node refuses, the range is halved, down to a single block, and the accepted length is remembered. If a search
- * cannot reach all blocks, the next search continues at the highest block that was not reached. Before that, it
- * searches the newest blocks again, because a node may receive a block earlier than the logs of that block.
+ * a node refuses a range, the search halves the range, down to a single block, and remembers the accepted length.
+ *
+ * If a search cannot reach all blocks, the next search continues at the highest block that was not reached. The next
+ * search first repeats the newest blocks, because a node may receive a block earlier than the logs of that block.
  */
 
 import { isTooMuch } from './clients.ts'
@@ -17,7 +18,10 @@ type LogSearch = (question: {
 /** Maximum number of blocks per request after a request for all blocks was refused. */
 const LOG_BLOCKS = 8_192
 const ALL_BLOCKS = Number.MAX_SAFE_INTEGER
-/** Maximum number of requests per search. `NEWEST_QUESTIONS_MAX` of these requests search the newest blocks. */
+/**
+ * Maximum number of requests per search. The first `NEWEST_QUESTIONS_MAX` requests start at the newest block. The
+ * remaining requests continue the previous search.
+ */
 export const LOG_QUESTIONS_MAX = 32
 const NEWEST_QUESTIONS_MAX = LOG_QUESTIONS_MAX / 2
 
@@ -27,8 +31,8 @@ export function makeLogSearch(): LogSearch {
   let left = ALL_BLOCKS
 
   return async ({ head, startBlock, ask }) => {
-    // Each search first tries twice the length with which the last search ended, because the request may reach another
-    // node, which accepts longer ranges.
+    // Each search starts with at least twice the range length that the last search ended with, because another node may
+    // answer and accept longer ranges.
     blocks = blocks >= LOG_BLOCKS ? ALL_BLOCKS : blocks * 2
     let to = head
     for (let questions = 0; questions < LOG_QUESTIONS_MAX && to >= startBlock; questions++) {

@@ -42,8 +42,8 @@ type Init = {
 }
 
 /**
- * Sends a request of viem, which passes the URL as text. If the node closes the reused connection at that moment, sends
- * the request once more.
+ * Sends a request of viem, which passes the URL as text. If the node closes an idle connection just as the request is
+ * sent on it, sends the request once more.
  */
 export async function rpcFetch(input: string | URL | Request, init: Init = {}): Promise<Response> {
   const url = new URL(input as string)

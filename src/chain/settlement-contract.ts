@@ -127,8 +127,8 @@ export type SettlementContract = {
   ): Call
   isOperator(account: Address): Promise<boolean>
   /**
-   * Returns for how many seconds an order's trades may still settle after the order has expired, and after it
-   * was cancelled.
+   * Returns for how many seconds an order's trades may still settle: `graceSec` after the order has expired,
+   * `cancelDelaySec` after it was cancelled.
    */
   delays(): Promise<{ graceSec: number; cancelDelaySec: number }>
   /** Returns the trade's id on the chain. */

@@ -88,7 +88,7 @@ export function positionalsOf({ takes }: Pick<Command, 'takes'>): { min: number;
   return { min: takes.replace(/\[[^[\]]*\]/g, '').split('<').length - 1, max }
 }
 
-/** Returns the one of `words` that equals the argument, ignoring letter case. Throws if no word is equal. */
+/** Returns the entry of `words` that equals the argument, ignoring letter case. Throws if there is no such entry. */
 export function readWord<const W extends string>(
   name: string,
   text: string,

@@ -60,7 +60,7 @@ export type ClientOptions = {
   readonly chainId?: number
   /**
    * The contracts that the client signs for. Set them if you know them. Otherwise the client uses the contracts in the
-   * exchange's first answer, and rejects a later answer that differs.
+   * exchange's first answer, and rejects later answers with other contracts.
    */
   readonly pins?: ContractPins
   /** Chain and settlement contract of orders, for a client that signs orders without contacting the exchange. */
@@ -136,8 +136,8 @@ export type Orders = {
       readonly marketId: string
       readonly side?: 'buy' | 'sell'
       /**
-       * Trader of the order, if the token belongs to the trader's delegate. By default the account that a delegate
-       * signer signs for.
+       * Trader of the order. Needed if the token belongs to a delegate of the trader. With a delegate signer, the
+       * default is the account for which the delegate signs.
        */
       readonly trader?: string
     },
@@ -152,8 +152,9 @@ export type Orders = {
     options?: CallOptions,
   ): Promise<CancelledOrders>
   /**
-   * Sets the dead-man switch of the client's API key. Unless it is set again within `afterMs`, the exchange cancels all
-   * orders of the key's address, or of the account for which a delegate's key signs. 0 turns the switch off.
+   * Sets the dead-man switch of the client's API key. Unless the client sets the switch again within `afterMs`, the
+   * exchange cancels all orders of the key's address. With a delegate signer, the exchange instead cancels the orders
+   * of the account for which the delegate signs. 0 turns the switch off.
    */
   deadman(afterMs: number, options?: CallOptions): Promise<DeadmanAnswer>
   /** Returns one order, open or ended, from the database, which lags behind the market by about a tenth of a second. */
@@ -251,8 +252,8 @@ export function createClient(options: ClientOptions): Client {
   }
 
   /**
-   * Returns the time from which an order's expiration is counted, corrected by the exchange's clock if the client has
-   * read the exchange's configuration.
+   * Returns the time from which an order's expiration is counted. This is the machine's clock, corrected by the
+   * exchange's clock if the client has read the exchange's configuration.
    */
   async function nowSec(chainId: number): Promise<number> {
     const theirs = await known?.catch(() => undefined)

@@ -50,7 +50,10 @@ export function newFollowing(key: string, request: Following['request']): Follow
   }
 }
 
-/** Returns the key of a subscription. Like the exchange, ignores letter case and the order of markets. */
+/**
+ * Returns the key of a subscription. As at the exchange, requests that differ only in letter case or in the order of
+ * markets have the same key.
+ */
 export function keyOf(request: Following['request']): string {
   const { marketIds } = request
   const ids = Array.isArray(marketIds) ? marketIds.map((id) => String(id).toLowerCase()) : undefined

@@ -34,7 +34,7 @@ export type OrderOptions = {
   readonly group?: string
   /**
    * Limits the fills of the `group` within `windowMs` to `fillsMax` fills and to `sharesMax` millionths of a share. If
-   * a fill exceeds a limit, the market cancels all remaining orders of the group in the same step.
+   * a fill exceeds a limit, the market cancels all remaining orders of the group in the same step as that fill.
    */
   readonly protection?: {
     readonly windowMs: number
@@ -42,8 +42,8 @@ export type OrderOptions = {
     readonly sharesMax?: number
   }
   /**
-   * Hash of an open order of the trader in the same market, which is cancelled in the same step. If that order is not
-   * open, the new order is rejected with `ORDER_CLOSED`.
+   * Hash of an open order of the trader in the same market. The market cancels that order in the same step in which it
+   * places the new order. If that order is not open, the market rejects the new order with `ORDER_CLOSED`.
    */
   readonly replaces?: string
   /** `always` places the order even if the order to be replaced is no longer open. */

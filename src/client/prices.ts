@@ -52,7 +52,9 @@ export type PricesPorts = {
 }
 
 const BACKOFF_MS_MAX = 10_000
-/** If no data arrives within this time in milliseconds, not even a comment, the client closes the connection. */
+/**
+ * Maximum time in milliseconds without any data, including comments. After this time, the client closes the connection.
+ */
 const SILENCE_MS = 45_000
 
 const pathOf = (asset: string, rest = ''): string =>

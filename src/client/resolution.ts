@@ -9,7 +9,10 @@ import type { ProposalIntent, Relayer, SettlementIntent } from './relayer.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { CallOptions, Transport } from './transport.ts'
 
-/** Stages for which a caller can wait. After an overturned dispute, the market is in the stage `expired` again. */
+/**
+ * Stages for which a caller can wait. If a dispute overturns the proposed outcome, the market returns to the stage
+ * `expired`.
+ */
 export type ResolutionStage = 'expired' | 'proposed' | 'disputed' | 'resolved'
 
 export type WaitOptions = Pick<CallOptions, 'signal'> & {

@@ -8,8 +8,8 @@ import type { OrderSubmission } from './order-submission.ts'
 
 /**
  * The server's codes, and the SDK's own codes. The SDK reports a missing answer, a timeout, an answer that is not
- * Sibyl's, and a request that the caller aborted. It also refuses to sign if the contracts differ from the expected
- * ones, the clocks differ too much, or the bond is above the limit.
+ * Sibyl's, and a request that the caller aborted. The SDK also refuses to sign if the contracts differ from the
+ * expected ones, the clocks differ too much, or the bond is above the limit.
  */
 export type ErrorCode =
   | RejectionCode

@@ -329,8 +329,8 @@ export function openConnection(options: StreamOptions) {
 }
 
 /**
- * Converts the error of a failed connection setup. The error may come from the caller's own functions, such as
- * `headers`.
+ * Converts the error of a failed connection setup to a `SibylError`. The error may come from the caller's own
+ * functions, such as `headers`.
  */
 function asFailure(error: unknown): SibylError {
   if (error instanceof SibylError) return error

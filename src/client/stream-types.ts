@@ -159,10 +159,12 @@ export type SibylStream = {
   /** Sets the dead-man switch of the token's key as `orders.deadman` does; 0 turns it off. */
   deadman(afterMs: number): Promise<DeadmanAnswer>
   /**
-   * Turns cancel on disconnect on or off: when a connection ends, the exchange cancels the orders that were
-   * placed on it after this request. Needs a token. The client repeats this request on each new connection,
-   * and places no order on that connection until the exchange has accepted the request. If the exchange
-   * refuses, the event `error` has the reason, and the client repeats the request.
+   * Turns cancel on disconnect on or off. If it is on and a connection ends, the exchange cancels the orders that were
+   * placed on that connection after this request. Needs a token.
+   *
+   * The client repeats this request on each new connection. It places no order on that connection until the exchange
+   * has accepted the request. If the exchange refuses, the event `error` has the reason, and the client repeats the
+   * request.
    */
   cancelOnDisconnect(enabled: boolean): Promise<void>
   /** Returns the round-trip time to the exchange in milliseconds. */

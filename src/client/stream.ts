@@ -1,7 +1,8 @@
 /**
  * The SDK's stream: requests and channels on a connection that is kept open (`stream-connection.ts`). Every message
  * names the previous message, so a gap is detected and repaired by a new snapshot. After a broken connection, a
- * subscription resumes at its last position or starts over. The stream reports each of these cases as an event.
+ * subscription resumes at its last position or starts over. The stream reports gaps, resumed subscriptions and new
+ * starts as events.
  */
 
 import type {

@@ -16,8 +16,8 @@ export type ApiKeyPair = {
 const PRIVATE_KEY = /^(?:0x)?([0-9a-fA-F]{64})$/
 const NONCE_BYTES = 16
 /**
- * Minimum clock difference, in milliseconds. Smaller differences are ignored, because the `Date` header has whole
- * seconds and arrives with the network's latency.
+ * Minimum clock difference that is corrected, in milliseconds. The `Date` header has whole seconds and arrives with the
+ * network's latency, so smaller differences are ignored.
  */
 const SKEW_MS_MIN = 5_000
 /** Codes of rejections that a corrected clock would avoid. */
@@ -36,10 +36,12 @@ export async function mintToken(key: ApiKeyPair, nowMs: number): Promise<string>
 }
 
 /**
- * Returns client options that use the key: `createClient(withApiKey(options, key))`. Reads carry no token; connections
- * of the stream are authenticated. The client reads the exchange's clock from its answers, so a wrong clock of this
- * machine costs only one extra attempt. If the caller passes a clock, the client uses only that clock: answers of a
- * devnet carry the machine's time even after the devnet's time was changed.
+ * Returns client options that use the key: `createClient(withApiKey(options, key))`. Writes and new stream connections
+ * carry a token; reads do not.
+ *
+ * The client corrects this machine's clock by the `Date` headers of answers. If a wrong clock made the exchange reject
+ * a token, the client sends the request once more. If the caller passes a clock, the client uses only that clock:
+ * answers of a devnet carry the machine's time even after the devnet's time was changed.
  */
 export function withApiKey(
   options: ClientOptions,

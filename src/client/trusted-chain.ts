@@ -1,8 +1,8 @@
 /**
- * Decides which contracts the client signs for. An exchange that lies, or is impersonated, must not be able to direct a
- * signature to another chain, token or spender. Each contract must equal the address that the caller pinned. Without a
- * pin, it must equal the address in the exchange's first answer. The typed data is built from the SDK's own types: only
- * the contracts' addresses and the stablecoin's name and version come from `/api/v1/config`.
+ * Decides which contracts the client signs for. A dishonest or impersonated exchange must not obtain a signature for
+ * another chain, token or spender. Each contract must equal the address that the caller pinned. Without a pin, it must
+ * equal the address in the exchange's first answer. The typed data is built from the SDK's own types: only the
+ * contracts' addresses and the stablecoin's name and version come from `/api/v1/config`.
  */
 
 import { type Address, parseAddress } from '#domain/ids.ts'

@@ -24,7 +24,7 @@ export type VerifiedProof = {
   /** Index of the entry, from 0. `size` is the number of entries of the signed checkpoint. */
   readonly index: number
   readonly size: number
-  /** The entry: a head and one event per line. */
+  /** Text of the entry: the first line is the entry's head, each other line is one event. */
   readonly entry: string
   /** Names of the given witnesses that have cosigned the checkpoint. */
   readonly cosigners: readonly string[]
@@ -40,9 +40,8 @@ export type ProofTerms = ({ readonly orderHash: string } | { readonly tradeId: s
 }
 
 /**
- * Verifies an offline proof and returns its content. Checks the log's signature of the checkpoint, the
- * inclusion of the entry, and that the entry has the order or the match of the trade. Throws `INVALID_PROOF`
- * if a check fails.
+ * Verifies an offline proof and returns its content. Checks that the log signed the checkpoint, that the log includes
+ * the entry, and that the entry contains the order or the trade's match. Throws `INVALID_PROOF` if a check fails.
  */
 export function verifyProof(text: string, terms: ProofTerms): VerifiedProof {
   return checking('INVALID_PROOF', () => {
@@ -87,7 +86,7 @@ function readKey(text: string): VerifierKey {
 
 /**
  * Verifies that one of two checkpoints extends the other: the smaller tree must be the beginning of the larger tree.
- * Throws `INVALID_PROOF` otherwise. `get` reads the files of the log, which need not be trusted.
+ * Throws `INVALID_PROOF` otherwise. `get` reads files of the log; their source need not be trusted.
  */
 export async function verifyGrowth(
   one: string,

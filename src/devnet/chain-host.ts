@@ -46,8 +46,8 @@ const { values } = parseArgs({
 const chainId = Number(values['chain-id'])
 const lingerMs = Number(values['linger-ms'])
 
-// The last account has a random amount of wei. So any two chains have different first blocks, even if they start within
-// the same second, and their data can be distinguished.
+// A random balance of the last account makes the first block of every chain unique, even if two chains start within the
+// same second. So the data of different chains can be distinguished.
 const accounts = Array.from({ length: ACCOUNTS }, (_, index) => ({
   privateKey: devnetKey(index),
   balance: BALANCE_WEI + (index === ACCOUNTS - 1 ? BigInt(randomInt(2 ** 47)) : 0n),

@@ -22,7 +22,7 @@ export type ChainIdentity = {
   readonly sibyl: 'devnet'
   readonly pid: number
   readonly chainId: number
-  /** Hash of the chain's first block, which is unique. */
+  /** Hash of the chain's first block; unique for each chain. */
   readonly genesis: string
   /** Owner of the chain: the data folder of the exchange that started it. */
   readonly owner: string

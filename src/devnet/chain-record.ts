@@ -1,7 +1,7 @@
 /**
- * Records to which chains the data of a data folder belongs: `chain.json` names each chain by the hash of its first
- * block. Data of one chain must never be used with another chain. Data of another chain is therefore moved to a
- * separate folder.
+ * Records the chains to which the data of a data folder belongs. `chain.json` identifies each chain by the hash of its
+ * first block. Data must never be used with a different chain, so data of a different chain is moved to a separate
+ * folder.
  */
 
 import {
@@ -55,9 +55,9 @@ export function hasData(dataDir: string): boolean {
 }
 
 /**
- * Moves everything to a new folder within the data folder, and returns the new folder. A local chain whose
- * data is moved no longer exists, so only the newest folders with data of local chains are kept. Data of
- * other chains, or of no chain, is never deleted.
+ * Moves everything to a new folder within the data folder, and returns the new folder. Of the folders with data of
+ * local chains, only the newest are kept, because those chains no longer exist. Data of non-local chains, or without a
+ * recorded chain, is never deleted.
  */
 export function moveAside(dataDir: string, now: Date): string {
   const folder = join(dataDir, `${ASIDE}${now.toISOString().replace(/[:.]/g, '-')}`)

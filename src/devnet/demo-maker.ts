@@ -39,8 +39,8 @@ type MakerTerms = {
 }
 
 /**
- * Quotes in rounds. If the signal aborts, cancels all orders. After the last round, leaves the orders open. Without a
- * `taker`, no account buys from the maker.
+ * Updates the quotes once per round. If the signal aborts, cancels all orders. After the last round, leaves the orders
+ * open. Without a `taker`, no account buys from the maker.
  */
 export async function runMaker(
   clients: { readonly maker: Client; readonly taker?: Client | undefined },
@@ -204,7 +204,7 @@ function firstFair(id: string): number {
   return 300_000 + (Number.parseInt(id.slice(-4), 16) % 40) * CENT
 }
 
-/** Ignores the error of a cancel whose order was filled or has expired meanwhile. */
+/** Ignores the error of a cancel if the order was filled or has expired, or if its market was closed. */
 function ended(error: unknown): void {
   const codes = ['ORDER_CLOSED', 'ORDER_NOT_FOUND', 'MARKET_CLOSED']
   if (!(error instanceof SibylError) || !codes.includes(error.code)) throw error

@@ -120,7 +120,7 @@ export async function startPriceServer(
   }
 }
 
-/** Returns the provider of a request, and the rest of its path. */
+/** Returns the provider that the request's path names, and the rest of the path. */
 function addressOf(request: IncomingMessage): Addressed | undefined {
   const url = new URL(request.url ?? '/', 'http://simulator')
   const source = PRICE_SOURCES.find(

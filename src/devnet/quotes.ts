@@ -35,7 +35,7 @@ export function ladder(terms: QuoteTerms): OrderIntent[] {
   return quotes
 }
 
-/** Moves a fair value by one random step, within 0.1 and 0.9. */
+/** Moves a fair value by a random amount of at most `STEP`, and keeps it between 0.1 and 0.9. */
 export function drift(fair: number, chance: number): number {
   const moved = fair + Math.round((chance - 0.5) * 2 * STEP)
   return Math.min(900_000, Math.max(100_000, moved))
@@ -53,10 +53,10 @@ export function fairOfPrice(startPrice: number, price: number): number {
 export const OUTCOMES = ['YES', 'NO'] as const
 
 /**
- * Splits the old quotes into `now` and `later`. `now` contains the old quotes that a rejected new quote could match.
- * They are cancelled before the rejected quotes are placed again. These are the quotes on the other side of the same
- * book and, because the market may be complementary, the quotes on the same side of the other outcome's book. `later`
- * contains all other old quotes, which are cancelled afterwards.
+ * Splits the old quotes into `now` and `later`. `now` contains the old quotes that a rejected new quote could match, so
+ * they must be cancelled before the rejected quote is placed again. A quote can match quotes on the other side of its
+ * own book. In a complementary market, it can also match quotes on the same side of the other outcome's book. `later`
+ * contains all other old quotes.
  */
 export function cancelOrder<Old extends Pick<OpenOrder, 'side' | 'outcome'>>(
   old: readonly Old[],

@@ -4,7 +4,9 @@ import { type Hex, keccak256, type PrivateKeyAccount } from 'viem'
 import type { Address } from '#domain/ids.ts'
 import { EVENT_MARKET_TYPES, factoryDomain } from '#domain/typed-data.ts'
 
-/** Returns the signature of an operator of the factory for the market at its predicted address. */
+/**
+ * Returns the signature with which an operator of the factory assigns a market, at its predicted address, to an event.
+ */
 export function signEventMarket(
   operator: PrivateKeyAccount,
   asked: {

@@ -112,7 +112,7 @@ type ConditionResolved = At & {
 
 /**
  * Cause of a token movement. `trade` comes from settlement; `split`, `merge` and `redeem` mint and burn tokens. `mint`
- * and `burn` are all other creations and removals; they occur only for nested positions.
+ * and `burn` stand for any other creation or removal of tokens, which happens only for nested positions.
  */
 const MOVE_KINDS = ['transfer', 'trade', 'split', 'merge', 'redeem', 'mint', 'burn'] as const
 export type MoveKind = (typeof MOVE_KINDS)[number]

@@ -1,7 +1,8 @@
 /**
- * Computes one probability per market. A share of YES and a share of NO together pay a dollar. So the NO book is also a
- * YES book at the complementary prices, and on each side the better price of the two books counts. The chance of NO is
- * 100% minus the chance of YES.
+ * Computes the chance (the probability of an outcome) from the books of YES and NO. A share of YES and a share of NO
+ * together pay a dollar. So a bid for NO counts as an ask for YES at the complementary price, and an ask for NO as a
+ * bid for YES. On each side, the better price of the two books counts. The chance of NO is 100% minus the chance of
+ * YES.
  */
 
 import { ONE } from './money.ts'

@@ -26,7 +26,10 @@ export function checksumAddress(address: Address): string {
   return text
 }
 
-/** Adds the checksum: a letter is a capital if its nibble in the hash of the lower-case digits is 8 or more. */
+/**
+ * Adds the checksum. A letter becomes a capital if the nibble at its position in the hash of the lower-case digits is 8
+ * or more.
+ */
 function capitalise(address: Address): string {
   const digits = address.slice(2)
   const hash = keccak_256(new TextEncoder().encode(digits))

@@ -8,11 +8,11 @@ import type { Address } from './ids.ts'
 export type DeadmanSwitch = {
   readonly keyId: string
   /**
-   * Account whose orders are cancelled: the address of the key, or an account that appointed the key's address as a
-   * delegate.
+   * Account whose orders are cancelled: the wallet address of the API key, or an account that appointed this address as
+   * its delegate.
    */
   readonly address: Address
-  /** The address of the key, if it is a delegate of the account. */
+  /** Wallet address of the API key, if this address is a delegate of the account. */
   readonly delegate?: Address
   readonly dueAtMs: number
 }

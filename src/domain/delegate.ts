@@ -1,5 +1,5 @@
 /**
- * The delegation of an account to a key that signs its orders and cancellations, with the limits that the exchange
+ * A delegation: an account lets a key sign the account's orders and cancellations, within limits that the exchange
  * enforces.
  */
 
@@ -52,8 +52,8 @@ export function delegatesOf(settlement: Address): Address {
 }
 
 /**
- * Returns the reason why a delegation does not allow an order that its delegate signed, otherwise undefined.
- * The limit `maxOpenNotional` is checked elsewhere, because it depends on the delegate's open orders.
+ * Returns the reason why a delegation does not allow an order that the delegate signed; undefined if it allows the
+ * order. The limit `maxOpenNotional` is checked elsewhere, because it depends on the delegate's open orders.
  */
 export function delegationFlaw(
   delegation: Delegation,

@@ -15,15 +15,15 @@ type EventPrices = {
   /** Number of markets without a price. */
   readonly unpriced: number
   /**
-   * Sum of the best bids of YES over all markets except withdrawn ones; null unless each of these markets is
-   * open and has a best bid. `askSum` is the same for asks.
+   * Sum of the best bids of YES over all markets except withdrawn ones; null if one of these markets is not open or has
+   * no best bid. `askSum` is the same for asks.
    */
   readonly bidSum: number | null
   readonly askSum: number | null
   /**
-   * Profit per share from a trade in every market of the event. Above 0: the profit from selling YES in every market.
-   * Below 0: the negated profit from buying YES in every market, which is certain only if one of the markets must
-   * resolve to YES. 0: neither gives a profit.
+   * Profit per share from trading in every market of the event. Above 0: the profit from selling YES in every market.
+   * Below 0: the negated profit from buying YES in every market; this profit is certain only if one of the markets must
+   * resolve to YES. 0: neither selling nor buying gives a profit.
    */
   readonly gap: number
 }

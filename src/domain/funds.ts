@@ -3,10 +3,10 @@
  * order or trade takes: the stablecoin for a buy, the token of its outcome for a sell. Sums are `bigint`.
  *
  * Each fill of a buy costs price × size, rounded up. So an order with many fills may cost more than its price × size,
- * by up to one unit (a millionth of a dollar) per fill. When an order arrives, it matches at most
- * `MAKERS_PER_ORDER_MAX` resting orders. A resting order may get more fills, each of a millionth of a share, but each
- * such fill costs an attacker money and must settle. So the need of every order assumes `MAKERS_PER_ORDER_MAX` fills. A
- * share costs less than a dollar, so a fill or an order never costs more than its size.
+ * by up to one unit (a millionth of a dollar) per fill. The need of every order assumes `MAKERS_PER_ORDER_MAX` fills.
+ * When an order arrives, it matches at most that number of resting orders. An attacker could give a resting order more
+ * fills, each of a millionth of a share. The need ignores these fills, because each one costs the attacker money and
+ * must settle. A share costs less than a dollar, so a fill or an order never costs more than its size.
  *
  * Worked example: BUY 10 shares at 0.42 needs 4.20 and 10,000 units: 4,210,000. BUY 3 units at any price needs 3. SELL
  * 10 shares needs 10 shares.
@@ -30,7 +30,7 @@ export function outcomeToken(marketId: MarketId, outcome: Outcome): FundsToken {
 type Needy = { readonly side: Side; readonly price: Price }
 
 /**
- * Returns the largest amount of its token that an order can take for the open size `remaining`, in up to
+ * Returns the largest amount of the token that an order with the open size `remaining` can take in up to
  * `MAKERS_PER_ORDER_MAX` fills.
  */
 export function needOf({ side, price }: Needy, remaining: Shares): number {
@@ -39,8 +39,8 @@ export function needOf({ side, price }: Needy, remaining: Shares): number {
 }
 
 /**
- * Returns the smallest amount of its token that an order can take: the amount for a single fill of the whole size. A
- * trade is also a single fill.
+ * Returns the smallest amount of the token that an order or trade can take: the amount for a single fill of the whole
+ * size. A trade is always a single fill.
  */
 export function needMinOf({ side, price }: Needy, remaining: Shares): number {
   return side === BUY ? costCeil(price, remaining) : remaining
@@ -85,7 +85,7 @@ export type NeedsTrade = Pick<
   readonly permit: Uint64 | undefined
   /** Nonce of the permit of the trade's sell order; only for a mint, in which the seller pays too. */
   readonly sellPermit?: Uint64 | undefined
-  /** True if the trade was already submitted when it was read, so that the chain may have settled it since then. */
+  /** True if the trade was already submitted when it was read. The chain may have settled it since then. */
   readonly sent?: boolean
 }
 
@@ -136,10 +136,9 @@ export type FundsStep = BlockPlace & {
 export type FundsChain = {
   readonly chainId: number
   /**
-   * Returns the newest block and the changes since the last call; the first call returns only the block.
-   * Calls must not overlap. If an owner is added to `watched` during a call, that call does not report the
-   * owner's changes. If the owner's funds were read at an earlier block than the returned one, the read must
-   * be repeated.
+   * Returns the newest block and the changes since the last call; the first call returns only the block. Calls must not
+   * overlap. If an owner is added to `watched` during a call, that call does not report the owner's changes. If that
+   * owner's funds were read at a block before the returned one, read them again.
    */
   step(watched: ReadonlySet<Address>): Promise<FundsStep>
   /**

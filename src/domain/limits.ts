@@ -167,8 +167,8 @@ export const PUBLIC_LOG_EVENTS_PER_TURN = 8_192
 export const SIGNATURES_LISTED_MAX = 40
 
 /**
- * Time after the deadline of a permit, in seconds, for which the public log still hides the permit, because the time of
- * a block can be behind the exchange's clock.
+ * Time after the deadline of a permit, in seconds, for which the public log still hides the permit. The time of a block
+ * can be behind the exchange's clock, so the chain may still accept the permit during this time.
  */
 export const PERMIT_HIDDEN_SEC = 600
 
@@ -176,15 +176,15 @@ export const PERMIT_HIDDEN_SEC = 600
 export const PUBLIC_ENTRIES_SEARCHED_MAX = 256
 
 /**
- * Limits of one archive file of the public log: maximum number of log segments that are read to make it, and
- * total size of its lines, in bytes, at which the file ends.
+ * Limits of one archive file of the public log: maximum number of log segments that are read to make it, and its size
+ * in bytes. The file ends when its lines reach this size.
  */
 export const ARCHIVE_SEGMENTS_MAX = 4
 export const ARCHIVE_BYTES_MAX = 4 * 1024 * 1024
 /**
- * Maximum number of entries (leaves) of the public log that a request for a past book or an archive file reads after
- * the newest stored books. If more entries follow the stored books, the request is rejected, because the stored books
- * are too far behind.
+ * Maximum number of entries (leaves) of the public log after the newest stored books. A request for a past book or an
+ * archive file may need these entries. If there are more entries, the request is rejected, because the stored books are
+ * too far behind.
  */
 export const HISTORY_TAIL_LEAVES_MAX = 8_192
 /**
@@ -304,7 +304,7 @@ export const SETTLEMENT_ENDED_MAX = 100_000
 /** Maximum number of unanswered reports of settlement to markets. */
 export const SETTLEMENT_REPORTS_MAX = 512
 
-/** Maximum number of orders that settlement remembers as orders whose permit is used. */
+/** Maximum number of orders with a used permit that settlement remembers. */
 export const SETTLEMENT_PERMITS_MAX = 10_000
 
 /** Maximum number of earlier unused permits of a trader that settlement sends together with a trade. */
@@ -320,15 +320,15 @@ export const TRADES_OF_ALL_LISTED = 100
  */
 export const SEQ_WAIT_SEC_MAX = 2
 
-/** Maximum time since the failure of a trade in a list of failed trades, in hours. */
+/** Maximum age of a failure in a list of failed trades, in hours. */
 export const FAILED_TRADES_LISTED_HOURS = 24
 
 /** Maximum number of chain events in one database transaction; a range of blocks with more is read in parts. */
 export const CHAIN_EVENTS_PER_RANGE_MAX = 10_000
 
 /**
- * Maximum number of blocks in a range whose headers the indexer reads, in order to detect logs that the Ethereum node
- * left out. Near the head, the indexer reads only such short ranges, because the Ethereum node may not have the logs of
+ * Maximum number of blocks in a range of which the indexer reads every header, in order to detect logs that the
+ * Ethereum node left out. All ranges near the head are this short, because the Ethereum node may not have the logs of
  * its newest blocks yet.
  */
 export const CHAIN_HEADERS_PER_RANGE_MAX = 32
@@ -351,7 +351,7 @@ export const MARKET_NAME_CHARS_MAX = 64
  */
 export const CHAIN_MARKS_MAX = 1_024
 
-/** Maximum number of markets that one comparison of market threads with the chain opens or closes. */
+/** Maximum number of markets that are opened or closed after one comparison of the market threads with the chain. */
 export const MARKETS_RECONCILED_MAX = 1_000
 
 /** Maximum number of bytes of an event's metadata, and maximum numbers of its tags and of its markets. */
@@ -444,16 +444,15 @@ export const DELEGATES_PER_ACCOUNT_MAX = 100
 export const DELEGATED_ORDERS_MAX = 1_000
 
 /**
- * Maximum number of orders of a delegate with limited open notional that one database write reads: open
- * orders, filled orders whose quantity a failed trade may return, and ended orders.
+ * Maximum number of orders that one database write reads for a delegate with limited open notional: open orders, filled
+ * orders whose quantity a failed trade may return, and ended orders.
  */
 export const DELEGATED_READ_MAX = 5_000
 
 /**
- * Rate limit of signature queries to contract accounts, for each client: queries per second, and burst. The
- * same limit applies to all queries to an account by clients with an API key of that account. All other
- * queries to the account share a limit that is `CONTRACT_SIGNATURES_STRANGERS_TIMES` times as high, so that
- * no single client can use it up.
+ * Rate limit of signature queries to contract accounts: queries per second, and burst. Each client has this limit. For
+ * each account, all clients with an API key of the account share one such limit. All other clients share a limit for
+ * the account that is `CONTRACT_SIGNATURES_STRANGERS_TIMES` times as high, so that no single client can use it up.
  */
 export const CONTRACT_SIGNATURES_PER_SECOND = 10
 export const CONTRACT_SIGNATURES_BURST = 40

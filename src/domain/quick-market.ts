@@ -40,8 +40,8 @@ export type QuickResolution = {
   /** The reports of every source for start and end, including the deciding source. */
   readonly sources?: readonly SourceMarks[]
   /**
-   * The marks of the other sources that reported the end of the market. Rows of earlier versions have this
-   * field instead of `sources`.
+   * Marks of each source that reported the end of the market, except the deciding source. Rows of earlier versions have
+   * this field instead of `sources`.
    */
   readonly compared?: readonly { readonly start: Mark | null; readonly end: Mark }[]
   /** Average that decided the outcome in place of the end mark. */
@@ -56,9 +56,9 @@ export type SourceMarks = {
   readonly start: Mark | null
   readonly end: Mark | null
   /**
-   * True if the source has a vote. The source being judged always has one. Another source has one if it
-   * reported both prices and neither is contradicted. A price is contradicted if other sources reported the
-   * same boundary, and none of them reported a similar price.
+   * True if the source has a vote. The source being judged always has a vote. Any other source has a vote if it
+   * reported both prices and neither price is contradicted. A price is contradicted if other sources reported the same
+   * boundary, and none of them reported a similar price.
    */
   readonly counts: boolean
 }

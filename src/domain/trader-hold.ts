@@ -1,8 +1,7 @@
 /**
- * A hold. While the relayer revokes an approval or an allowance of a trader, the market threads reject the trader's new
- * orders that would need the approval or allowance. A market thread answers a hold with the trader's needs: the numbers
- * of open orders and unsettled trades, and the allowance that they need. Because new orders are rejected, the needs
- * stay complete while the relayer decides.
+ * A hold: the market threads reject a trader's new orders that need an approval or allowance while the relayer revokes
+ * it. A market thread answers a hold with the trader's needs: the numbers of open orders and unsettled trades, and the
+ * allowance that they need. No new order can add to these needs while the relayer decides whether to revoke.
  */
 
 import type { Address, TradeId } from './ids.ts'
@@ -13,7 +12,7 @@ import type { Address, TradeId } from './ids.ts'
  */
 export type HeldOrders = 'sells' | 'buys' | 'permit-buys'
 
-/** All kinds of orders that are rejected for a trader. An empty list lifts the hold. */
+/** Sets a trader's hold. `orders` contains all kinds of the trader's orders to reject; an empty list lifts the hold. */
 export type TraderHold = {
   readonly chainId: number
   readonly trader: Address

@@ -32,8 +32,8 @@ export class TraderPauses {
   }
 
   /**
-   * Merges pauses from another thread. Returns pauses of traders without a known pause, and pauses that end
-   * later than their trader's known pause.
+   * Merges pauses from another thread. Returns the pauses that were recorded, because their traders had no pause or a
+   * pause that ends earlier.
    */
   merge(pauses: readonly TraderPause[]): TraderPause[] {
     return pauses.filter((pause) => {

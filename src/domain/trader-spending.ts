@@ -22,8 +22,8 @@ export type TraderSpending = {
   /** Number of fills charged to the trader: fills in finished transactions, except failed fills. */
   readonly fills: number
   /**
-   * Gas of fills charged to the trader, except fills that failed on chain by the fault of a side. The gas of
-   * the trader's permits and account code in these transactions is included.
+   * Gas of fills charged to the trader, including the gas of the trader's permits and account code in these
+   * transactions. Fills that failed on chain by the fault of one side are not included.
    */
   readonly gas: number
   /**

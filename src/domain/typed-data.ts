@@ -22,8 +22,8 @@ export type TypedDataDomain = {
 }
 
 /**
- * View function that returns the nonce of a message. It is a function of `contract`; if `contract` is absent, of the
- * market's contract.
+ * View function that returns the nonce of a message. It is called on `contract`, or on the market's contract if
+ * `contract` is absent.
  */
 type NonceSource = {
   readonly contract?: Address

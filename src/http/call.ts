@@ -47,7 +47,7 @@ export type Call = {
   /** True if the client is connected directly, without a proxy. */
   readonly isDirect: boolean
   readonly startedAtMs: number
-  /** Origin of the page if it may read the answer, otherwise ''. */
+  /** Origin of the page, if the page may read the answer; otherwise ''. */
   readonly origin: string
   readonly authorization: string
   /** `If-None-Match`, if the route's answers have tags; otherwise ''. */
@@ -271,7 +271,7 @@ export function makeSender(options: SenderOptions): Sender {
 
   function sendTagged(call: Call, reply: RawReply): void {
     // If the route sets a tag itself, the answer need not be hashed. Any other answer was made for this request only,
-    // so the client pays for it even if the client already has it.
+    // so the client pays for it even if the reply is only a 304.
     const known = reply.headers?.etag
     const etag = known ?? entityTag(reply.raw)
     const headers = { ...reply.headers, etag }

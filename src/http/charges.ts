@@ -50,9 +50,9 @@ export type Charges = {
   /** Charges for a body of this length, because even parsing and refusing a body costs time. */
   body(call: Call, bytes: number): boolean
   /**
-   * Charges for an answer of this length, which stands for the bandwidth and for the work of making the answer. The
-   * work is already done, so the charge is always made. If the client then owes units, it gets a rejection instead of
-   * the answer.
+   * Charges for an answer of this length. The length stands for the bandwidth and for the work of making the answer.
+   * The work is already done, so the charge is always made. If the client was already in debt before the charge, it
+   * gets a rejection instead of the answer.
    */
   answer(call: Call, bytes: number): boolean
   /** Charges for further items of a request, or for a request that is more expensive than usual. */

@@ -1,6 +1,7 @@
 /**
- * Decides which browser pages may read the answers. If the setting is `*`, the CORS header is one of the fixed lines of
- * every response. If the setting is a list of origins, the page's origin is looked up and echoed.
+ * Decides which browser pages may read the answers, by a list of allowed origins. If the list contains `*`, every
+ * response has the same fixed CORS header. Otherwise the header of a response repeats the page's origin if the origin
+ * is in the list.
  */
 
 /** Exposed headers. The API uses no cookies, so the wildcard covers every header. */

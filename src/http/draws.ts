@@ -1,7 +1,7 @@
 /**
  * Collects the amounts recently drawn from rate-limit buckets. Fronts that do not share memory publish their draws to
- * each other at intervals. Refused draws are not collected. Draws are collected for at most `bucketsMax` buckets, which
- * bounds the memory that an attacker with many IP addresses can use up.
+ * each other at intervals. Refused draws are not collected. Only `bucketsMax` buckets are tracked, so an attacker with
+ * many IP addresses cannot use up the memory.
  */
 
 /**

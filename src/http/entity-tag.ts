@@ -1,4 +1,4 @@
-/** Entity tags: a client that already has an answer receives 304 while the answer is unchanged. */
+/** Entity tags. A client that sends back the tag of an answer receives 304 while the answer is unchanged. */
 
 import { hash } from 'node:crypto'
 

@@ -193,8 +193,8 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   RELAYER_UNAVAILABLE: {
     status: 503,
     sentence: 'the relayer is unavailable: retry after the seconds in Retry-After',
-    // The pause is long: topping up the relayer takes longer than all retries of the SDK, so retrying sooner would not
-    // help.
+    // The pause is long: a relayer without ether works again only when its operator has sent it some. That takes longer
+    // than all retries of the SDK.
     retryAfterSec: 60,
   },
   PART_UNAVAILABLE: {
@@ -265,7 +265,10 @@ export function relayerErrorBody(
   return { success: false, ...errorBody(rejection, unread ? 'Invalid request body' : sentence) }
 }
 
-/** Returns whether the request body is JSON but not an object. Such a rejection names no field. */
+/**
+ * Returns whether the request was rejected because its JSON body is not an object. Such a rejection has the code
+ * `INVALID_FIELD` and no field name.
+ */
 function isNoObject({ rejected, field }: Rejection): boolean {
   return rejected === 'INVALID_FIELD' && field === undefined
 }

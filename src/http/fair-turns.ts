@@ -111,7 +111,7 @@ function largest(queues: Queues): [ip: string, queue: Queue] | undefined {
 export function makeFairTurns(
   ports: {
     readonly nowMs?: () => number
-    /** Schedules a call after the event loop has served its sockets. */
+    /** Calls `then` after the event loop has served its sockets. */
     readonly soon?: (then: () => void) => void
   } = {},
 ): FairTurns {
@@ -123,8 +123,8 @@ export function makeFairTurns(
   let [spentMs, spentAtMs] = [0, 0]
   let isPlanned = false
   /**
-   * The last task of a slice, if the task continues after `run` has returned. The time after `run` is charged to the IP
-   * address of the task when the next slice begins.
+   * The last task of a slice, if the task continues after `run` has returned. When the next slice begins, the time
+   * since `run` returned is charged to the IP address of the task.
    */
   let going: { readonly address: Address; readonly sinceMs: number } | undefined
 
@@ -225,7 +225,7 @@ export function makeFairTurns(
         return undefined
       }
       const { promise, resolve: run } = Promise.withResolvers<void>()
-      // The request was admitted, so this task must never be refused.
+      // The request was already admitted, so this task must not be refused: `refuse` does the same as `run`.
       return wait(ip, { bytes: 0, run, refuse: run, isAlone: true }) ? promise : undefined
     },
     waiting: () => waiting,

@@ -25,7 +25,7 @@ type HeldCalls = {
   readonly drain: () => Promise<void>
 }
 
-/** Interval of the deadline check, and so the precision of deadlines. */
+/** Interval of the deadline check in milliseconds. A missed deadline is detected up to this much late. */
 const SWEEP_MS = 50
 
 export function makeHeldCalls(options: {

@@ -1,7 +1,7 @@
 /**
  * Parses and writes exact JSON. `JSON.parse` alone rounds long integers, keeps the last of two equal keys and allows
- * unlimited nesting, so its result is checked against the text. The text is scanned first: a text with more values than
- * any request of its length is not parsed.
+ * unlimited nesting. So the text is scanned first, and the parsed value is checked against the result of the scan. A
+ * text with too many values for its length is not parsed.
  *
  * Integers beyond 2^53 are returned as `bigint`. A numeral with a fraction or an exponent is returned as NaN, even
  * `1.0` and `1e3`. No request of Sibyl has such numbers, so every schema rejects the NaN and names its field.

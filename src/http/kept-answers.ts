@@ -19,7 +19,7 @@ export type KeptAnswers = {
 
 type Kept = { readonly version: unknown; readonly reply: RawReply; readonly weight: number }
 
-/** Overhead of an entry besides name and body: headers, and its table entry. */
+/** Overhead of an entry in bytes, besides its name and body. */
 const ENTRY_BYTES = 300
 
 export function keepAnswers(options: { readonly bytesMax: number }): KeptAnswers {

@@ -1,7 +1,7 @@
 /**
  * Delayed refusals. If a client keeps sending although its requests are refused, it gets each further refusal only
- * after a pause. Its connection waits meanwhile, so it causes at most one refusal per connection and pause. Waiting
- * requests do not count as in flight, so they use up no capacity of other clients.
+ * after a pause. The client's connection waits during the pause, so each connection causes at most one refusal per
+ * pause. Waiting requests do not count as in flight, so they use up no capacity of other clients.
  */
 
 import type { Clock } from '#runtime/clock.ts'
@@ -20,7 +20,10 @@ export const REFUSED_LATE_MS = 5_000
 /** Maximum number of delayed refusals per front thread. */
 const WAITING_MAX = 10_000
 const SWEEP_MS = 10
-/** Maximum number of refusals that one sweep sends, because thousands may be due at the same time. */
+/**
+ * Maximum number of refusals that one sweep sends. Thousands of refusals may be due at the same time, and sending all
+ * in one sweep would block the thread.
+ */
 const SENT_PER_SWEEP = 20
 
 export function makeLateRefusals(options: {

@@ -1,7 +1,7 @@
 /**
- * Rate limits across all front threads: a token bucket per IPv4 address or IPv6 /64, a larger one per IPv6 /48, and one
- * per API key, in memory of fixed size. A bucket is one number, the time at which it will be full again (the generic
- * cell rate algorithm), so a full bucket needs no record.
+ * Rate limits across all front threads, in memory of fixed size. Each IPv4 address, IPv6 /64, IPv6 /48 and API key has
+ * a token bucket. A bucket is stored as one number: the time at which it will be full again (the generic cell rate
+ * algorithm). So a full bucket needs no record.
  */
 
 import {
@@ -41,9 +41,11 @@ export type Limiter = {
    */
   readonly limit: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict
   /**
-   * Charges the buckets of the IP address and of the API key `times` times the cost, for items that are known only from
-   * the body. With `isDone`, the charge is for work that is already done, so a bucket may go into debt. The verdict
-   * then refuses only if a bucket was in debt before the charge.
+   * Charges `times` times the cost to the buckets of the IP address and of the API key. Used for items that are known
+   * only from the body.
+   *
+   * With `isDone`, the charge is for work that is already done, so a bucket may go into debt. The verdict is then a
+   * refusal only if a bucket was in debt before the charge.
    */
   readonly limitMore: (
     arrival: Arrival,
@@ -187,10 +189,10 @@ function makeUnfunded(
 }
 
 /**
- * Makes the rate limit of signature queries to contract accounts. A query is charged to the client's IP
- * range and its IPv6 /48, to the client's API key, and to the account. Any client may name any account, so an
- * account has two buckets: one for clients with an API key of the account, which other clients cannot use up,
- * and a larger one for all other clients.
+ * Makes the rate limit of signature queries to contract accounts. A query is charged to the client's IP range and its
+ * IPv6 /48, to the client's API key, and to the account. Any client may name any account, so an account has two
+ * buckets. One is only for clients with an API key of the account, so other clients cannot use it up. The other one is
+ * larger and for all other clients.
  */
 function makeContractSignatureLimit(
   draw: (bucket: Bucket, cost: number) => LimitVerdict,

@@ -1,7 +1,7 @@
 /**
  * Stages of every request: count, limit, read the body, authenticate, validate, handle, answer. A public GET whose
- * handler answers at once is finished within the library's callback. Every other request is held: it has an abort
- * handler, a deadline and one of a limited number of places in flight.
+ * handler answers at once is finished within the library's callback. Every other request is held: it gets an abort
+ * handler and a deadline, and counts towards the limit of requests in flight.
  */
 
 import type { HttpRequest, HttpResponse, us_socket_context_t } from 'uWebSockets.js'

@@ -1,6 +1,6 @@
 /**
- * Context of a request on its way from the route to the thread that executes it. A route's request has this form; a
- * caller without a route creates its own.
+ * Context of a request on its way from the route to the thread that executes it. A route passes its request as the
+ * context. A caller without a route creates a context.
  */
 
 import type { WriteStages } from './write-stages.ts'

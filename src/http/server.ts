@@ -85,7 +85,7 @@ export type FrontOptions = {
   readonly settings: FrontSettings
   readonly services: FrontServices
   readonly info: DocumentInfo
-  /** Returns executable examples for the OpenAPI document; called for each request of the document. */
+  /** Returns executable examples for the OpenAPI document. Called whenever a client requests the document. */
   readonly liveExamples?: () => Promise<LiveExamples>
   readonly log: Log
   /** Registry for the front's own metrics. */

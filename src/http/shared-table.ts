@@ -123,8 +123,9 @@ export class SharedTable {
   }
 
   /**
-   * Locks a set. A set is locked for less than a microsecond, so a thread that finds it locked spins. On a crowded
-   * machine the thread that holds the lock may have lost its core; then this thread sleeps briefly to let it run.
+   * Locks a set. A thread that finds the set locked spins at first, because a set is usually locked for less than a
+   * microsecond. Then the thread sleeps briefly between attempts: on a crowded machine, the thread that holds the lock
+   * may be waiting for a core.
    */
   #lock(base: number): void {
     const words = this.#words

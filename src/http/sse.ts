@@ -148,8 +148,8 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
       ranges.add(ip, 1)
       readers++
       takeover.onAborted(() => leave(reader))
-      // The library calls this handler when the client can receive more data. The library does not flush its own buffer
-      // then, but any write flushes it. So a comment is written if no event was missed.
+      // The library calls this handler when the client can receive more data. Data in the library's own buffer is sent
+      // only with the next write. So the handler always writes: the missed event, or a comment if there is none.
       res.onWritable(() => {
         const next = reader.missed ?? COMMENT
         reader.missed = undefined

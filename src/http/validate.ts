@@ -57,8 +57,8 @@ export function compileValidator(schema: TSchema): Validator {
   const compiled = compiledAtFirstUse(schema)
   const errors = (value: unknown) => compiled().Errors(value) as readonly Flaw[]
   return {
-    // `Check` is enough to reject oversized values: it never reads an array beyond its `maxItems`, and an object with
-    // extra keys is invalid.
+    // `Check` alone rejects oversized values cheaply. It does not read an array with more than `maxItems` items, and it
+    // rejects an object with extra keys.
     fits: (value) => compiled().Check(value),
     flaw: (value) => excess(schema, value, '') ?? rejectionOf(schema, errors(value)),
     flaws(value) {

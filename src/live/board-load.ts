@@ -7,9 +7,9 @@
  * When a client uses an idle partition, the partition becomes active: the thread sends all its events, and its markets
  * are loaded again.
  *
- * A part of a load arrives as an answer, and an answer is handled after all messages of the same batch. So the messages
- * of that batch are applied again after the part. Messages that the part already includes change nothing, and later
- * messages are not lost.
+ * Each part of a load is an answer of the thread. The front handles an answer after all messages of the same batch,
+ * although some of these messages may be newer than the answer. So after a part, all messages of its batch are applied
+ * again. Messages that the part already includes change nothing.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -106,7 +106,8 @@ function makeIdlePartitions(thread: FollowedThread) {
       canDoze = can
     },
     /**
-     * Call this when the thread was linked. The thread then sends all events until it learns which partitions are idle.
+     * Forgets which partitions the thread has acknowledged as idle. Call this when the thread was linked: a newly
+     * linked thread sends all events until it is notified again.
      */
     linked(): void {
       dozingThere.clear()
@@ -306,7 +307,7 @@ export function makeBoardLoad(
     },
     follow(events) {
       const isWhole = board.follow(events)
-      // During a load, the next part contains the missing changes, so nothing is lost.
+      // During a load, missing events do not require another load, because the next part contains their changes.
       if (!isWhole && !loading) lost()
       if (loading) batch.add(() => void board.follow(events))
     },

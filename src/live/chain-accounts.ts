@@ -12,7 +12,10 @@ import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import { remember } from '#domain/remember.ts'
 
-/** Maximum number of remembered accounts per chain, and of accounts whose details are remembered. */
+/**
+ * Maximum number of remembered accounts per chain, and maximum number of accounts per chain whose details are
+ * remembered.
+ */
 const ACCOUNTS_MAX = 100_000
 const DETAILS_MAX = 5_000
 /** Pause in milliseconds before a failed read of the database is repeated. */

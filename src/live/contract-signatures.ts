@@ -36,7 +36,7 @@ export type ContractSignatures = {
    * address may have a different owner on each chain, for example the first account that deployed a contract there.
    */
   acceptEverywhere(question: Omit<Question, 'chainId'>, asker: Asker): Answer
-  /** Forgets the answers of a chain, because the chain has a new block. */
+  /** Forgets the answers of a chain. Call it when the chain has a new block. */
   advanced(chainId: number): void
 }
 

@@ -120,7 +120,8 @@ export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
       if (isReading) return
       isReading = true
       void clearFired()
-      // A switch fires only if it was due before the read began. If it was renewed, the read returns its new time.
+      // A switch fires only if it was due before the read began. The read then shows whether the switch was renewed in
+      // time.
       const readAtMs = ports.nowMs()
       await readDue(readAtMs + AHEAD_MS).catch(ports.failed)
       for (const one of known.values()) {

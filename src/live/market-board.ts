@@ -191,7 +191,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
   return board
 }
 
-/** Ids of the markets added last, up to a limit. The oldest is forgotten first. */
+/** A set of market ids of limited size. When the set is full, adding an id removes the id that was added first. */
 class RecentMarkets {
   readonly #ids = new Set<MarketId>()
 
@@ -362,9 +362,9 @@ export function holdsNewest(shown: ShownMarket, limit: number): boolean {
 }
 
 /**
- * Stores the newest trades from the database on the board, so that they are not read again. Does so only if the
- * database is known to be current. The database follows a market's changes in order, so a trade after `unseenSeq`
- * proves that all earlier changes are stored.
+ * Stores the newest trades from the database on the board, so that they are not read again. Does nothing unless the
+ * database is known to be current. The database stores a market's changes in order. So if it has a trade after
+ * `unseenSeq`, it also has all earlier changes.
  */
 export function keepTrades(shown: ShownMarket, stored: readonly ShownTrade[]): void {
   const isAll = stored.length < TRADES_LISTED_MAX

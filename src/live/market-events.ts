@@ -1,6 +1,6 @@
 /**
- * Names of the events that markets belong to. A market's event is stored together with the market, before the market's
- * thread opens the market, so one read is enough. The event is read again only after a reorg or a lost message.
+ * Names of the events that markets belong to. The event of a market is stored before the market's thread opens the
+ * market, so it is read only once. It is read again only after a reorg or a lost message.
  */
 
 import type { ChainEvent } from '#domain/chain-event.ts'

@@ -24,7 +24,7 @@ type OwnerWatch = {
   isConfirmed(): boolean
   /** Returns whether the thread has confirmed within the last 5 s, so that the front counts as ready. */
   isReady(): boolean
-  /** Drops the confirmation, because the thread was linked or its link has ended. */
+  /** Drops the confirmation. Call it when the thread was linked or its link has ended. */
   changed(): void
 }
 

@@ -7,7 +7,8 @@ const NODE_MAJOR = 22
 
 const { node } = process.versions
 if (Number(node.split('.')[0]) !== NODE_MAJOR) {
-  // The native modules are built for one major version of Node, and only a recent Node runs TypeScript without a build.
+  // Only this major version is supported: the native modules are built for it, and older versions cannot run TypeScript
+  // without a build.
   process.stderr.write(
     `sibyl: this is Node ${node}, but Sibyl needs Node ${NODE_MAJOR}: use npm start or npx node, which run that version\n`,
   )

@@ -1,8 +1,8 @@
 /**
  * Copies the log of an exchange that may be running. Reads the database of each partition in one transaction. Also
  * copies the newest snapshot of each market, and the runs (sorted files of closed orders) that the database lists. If
- * the exchange removes one of these files during the copy, the partition is copied again. Opens and reads each copy in
- * the same way as an exchange opens its log.
+ * the exchange removes one of these files during the copy, the partition is copied again. Checks each copy by opening
+ * and reading it as an exchange would.
  */
 
 import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -22,7 +22,10 @@ import { type Named, nameOf, parseName } from './snapshots/snapshot-format.ts'
 
 /** Maximum number of attempts to copy a partition whose files change during the copy. */
 const ATTEMPTS_MAX = 8
-/** Options for checking the copy: the filters of its runs of closed orders are not loaded into memory. */
+/**
+ * Options for opening a copy to check it. They keep the filters of the runs (sorted files of closed orders) out of
+ * memory.
+ */
 const NO_FILTERS = { filterBytesMax: 0, runOrdersMax: Number.MAX_SAFE_INTEGER }
 
 export type CopiedPartition = {
@@ -118,7 +121,7 @@ function copyTables(source: Database.Database, path: string): void {
   const target = new Database(path)
   try {
     target.pragma(`page_size = ${Number(source.pragma('page_size', { simple: true }))}`)
-    // A copy that is interrupted is deleted and made again, so it needs no journal.
+    // This copy needs no journal: an interrupted copy is deleted and made again.
     target.pragma('journal_mode = OFF')
     target.pragma('synchronous = OFF')
     const tables = source

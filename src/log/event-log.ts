@@ -1,7 +1,7 @@
 /**
  * Interface of the event log: the durable, ordered source of truth of the markets, stored in partitions. The log
- * returns events exactly as they were appended, and never returns data with a wrong checksum. Of an event, the log
- * reads only the market id.
+ * returns events exactly as they were appended, and never returns data with a wrong checksum. The only field of an
+ * event that the log itself reads is the market id.
  *
  * Order of the calls on a partition: open, then any number of append, read, closedOrders, tradeStatuses, snapshot,
  * forget, truncate and sweep. After a failed append: reopen, read the durable records, continue.
@@ -42,7 +42,7 @@ export type ClosedOrder = {
   readonly matches: number
   readonly placedAtMs: number
   readonly expiresAtSec: number
-  /** Unix second after which the order has expired anyway, so its hash may be forgotten. */
+  /** Unix second after which the order's hash may be forgotten, because the order has expired by then. */
   readonly forgetAfterSec: number
 }
 
@@ -67,7 +67,7 @@ export type EventForm<Event extends LogEvent> = {
 /** Data that becomes durable together, or not at all. */
 export type LogBatch<Event extends LogEvent> = {
   readonly events: readonly Event[]
-  /** Time of the batch by the owner's clock; the partition keeps the latest time. */
+  /** Time of the batch by the owner's clock. The partition keeps the latest time of all batches. */
   readonly nowMs: number
   readonly closed?: readonly ClosedOrder[]
   /** Closed orders that are open again after one of their trades failed. */
@@ -140,7 +140,7 @@ export type SnapshotWriter = {
 
 export type Forgotten = {
   readonly forgotten: number
-  /** True if this step reached the end of the table, so that all rows have been searched. */
+  /** True if the step reached the end of the table, so that all rows have been searched. */
   readonly passed: boolean
   /** True if the step stopped at the limit, so that there may be more to forget. */
   readonly more: boolean
@@ -149,7 +149,7 @@ export type Forgotten = {
 export type Truncated = {
   readonly firstOffset: number
   readonly removed: number
-  /** True if another call with the same arguments can remove more. */
+  /** True if another call with the same arguments can remove more records. */
   readonly more: boolean
 }
 
@@ -183,7 +183,10 @@ export interface LogArchive<Event extends LogEvent> {
   spans(partition: number): { readonly first: number; readonly last: number }[]
   /** Returns up to `limit` records from `fromOffset`; none only if the archive does not have that offset. */
   read(partition: number, fromOffset: number, limit: number): LogRecord<Event>[]
-  /** Returns whole rows of one block from `fromOffset` on; none only if the archive does not have that offset. */
+  /**
+   * Returns whole rows from `fromOffset` on, at most to the end of their block in the archive file. Returns none only
+   * if the archive does not have that offset.
+   */
   readRows(partition: number, fromOffset: number): LogRow[]
 }
 
@@ -197,8 +200,8 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
    */
   append(partition: number, batch: LogBatch<Event>): Promise<Appended>
   /**
-   * Returns the owned partitions that another owner has taken over; rejects if the server does not answer. A log in
-   * files does not have this method, because its locks exclude other processes.
+   * Returns the partitions of this log that another owner has taken over. Rejects if the server does not answer. A log
+   * in files does not have this method, because its locks exclude other processes.
    */
   readonly takenOver?: () => Promise<readonly number[]>
   /** Opens the file again after a failed append. The returned state shows whether the append is durable. */
@@ -206,15 +209,15 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
 
   closedOrders(partition: number, hashes: readonly OrderHash[]): (ClosedOrder | undefined)[]
   /**
-   * Returns how many more closed orders fit into the table. At 0 or below the owner must accept no new orders; this
-   * happens only if the disk has no room for runs.
+   * Returns how many more closed orders fit into the table. At 0 or below, the owner must accept no new orders. The
+   * table fills up only if the disk has no space for runs (sorted files of closed orders).
    */
   closedOrderRoom(partition: number): number
   /**
-   * Does one bounded step through the closed orders: reads at most `limit` rows, and stops after finding a few thousand
-   * orders to forget. If the table has many orders, the step also starts moving them into runs (sorted files) and
-   * merging runs, in another thread. If that thread fails, a later step throws `LOG_MERGE_FAILED`, and further steps
-   * retry.
+   * Forgets old closed orders, in one bounded step. The step reads at most `limit` rows, and stops after it has found a
+   * few thousand orders to forget. If the table has many orders, the step also starts a job in another thread, which
+   * moves orders into runs (sorted files) and merges runs. If this job fails, a later step throws `LOG_MERGE_FAILED`,
+   * and further steps start the job again.
    */
   forgetClosed(partition: number, nowSec: number, limit: number): Forgotten
   tradeStatuses(partition: number, tradeIds: readonly TradeId[]): (TradeState | undefined)[]
@@ -230,10 +233,11 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
 
   truncationFloor(partition: number): TruncationFloor
   /**
-   * Removes whole batches below `belowOffset`, at most about `limit` records. It keeps the last batch, and
-   * batches that the projector has not read or that a market still needs. If the log has an archive, it
-   * removes only archived batches. Another thread archives the other batches, and a later call removes them.
-   * If archiving fails, it throws `LOG_ARCHIVE_FAILED`, and a later call retries.
+   * Removes whole batches below `belowOffset`, at most about `limit` records. Keeps the last batch, and batches that
+   * the projector has not read or that a market still needs.
+   *
+   * If the log has an archive, removes only archived batches. Another thread archives the remaining batches, and a
+   * later call removes them. If archiving fails, a call throws `LOG_ARCHIVE_FAILED`, and a later call retries.
    */
   truncate(
     partition: number,

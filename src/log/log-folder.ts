@@ -25,8 +25,8 @@ import type { RowHome } from './partition/record.ts'
 import { createTables, FILE_FORMAT } from './partition/schema.ts'
 
 /**
- * Maximum number of partitions. Each partition is a file with its own commits, so more partitions would not make one
- * machine faster.
+ * Maximum number of partitions. More partitions would not make one machine faster, because each partition is a file
+ * with its own commits.
  */
 const PARTITIONS_MAX = 256
 

@@ -41,7 +41,7 @@ export function openLogReader<Event extends LogEvent>(
     known?.db.close()
     files.delete(partition)
     // Read the mark (the last durable offset) before the database. The log may grow between the two reads, but never
-    // shrinks, so it must reach the mark.
+    // shrinks. So a log that ends before the mark has lost events.
     const mark = readMark(paths.mark)
     const db = new Database(paths.database, {
       readonly: true,

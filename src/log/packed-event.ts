@@ -1,12 +1,12 @@
 /**
- * Short form of market events. Nearly all events are of three kinds. As full JSON, these would cost the market thread
- * more time than matching. So they are stored and sent as lists with their fields in a fixed order. All other events
- * are plain JSON.
+ * Short form of market events. Nearly all events are of three kinds. As full JSON, events of these kinds would cost the
+ * market thread more time than matching. So they are stored and sent as lists with their fields in a fixed order. All
+ * other events are plain JSON.
  *
  * A list begins with a letter for the event's kind, the id of its market (0 if equal to that of the event before) and
- * its number. The order of the cells never changes. A new field goes to the end, and a list without it stays readable.
- * `test/log/fixtures/packed-v2.json` has one event of each kind in today's form. `packed-v1.json` has events of older
- * logs, which spell out market and kind.
+ * its sequence number. The order of the cells never changes. A new field goes to the end of the list, and lists without
+ * the field stay readable. `test/log/fixtures/packed-v2.json` has one event of each kind in today's form.
+ * `packed-v1.json` has events of older logs, in which market and kind are written in full.
  */
 
 import assert from 'node:assert/strict'
@@ -215,8 +215,8 @@ const RESTED_CELLS = HEAD_CELLS + 13
 const PERMIT_CELLS = 1
 
 /**
- * Values of the flag cell: RETURNED and KEPT in rested orders, KNOWN in matches. If the end of a session cancels the
- * order, the cell has the id of that session instead.
+ * Values of the flag cell: RETURNED and KEPT in rested orders, KNOWN in matches. For an order that is cancelled when a
+ * session ends, the cell has the id of that session instead.
  */
 const RETURNED = 1
 const KNOWN = 1

@@ -1,10 +1,11 @@
 /**
  * The part of `npm run audit` about reservations. For each trader, it compares two amounts: the funds that a working
  * exchange reports as reserved, and the trader's needs. The needs are the funds that the trader's orders and trades
- * require, computed from the database and the logs. Both amounts may change during the audit. So a trader is compared
- * only if their needs were the same before and after the request. A difference counts only if every round finds it. A
- * difference because of an order in progress, or a trade in a block that one side has not read yet, disappears in the
- * next round.
+ * require, computed from the database and the logs.
+ *
+ * Both amounts may change during the audit. So a trader is compared only if their needs were the same before and after
+ * the request. A difference counts only if every round finds it. An order in progress, or a block that one side has not
+ * read yet, causes a difference that disappears in the next round.
  */
 
 import { createClient } from '#client/client.ts'
@@ -30,8 +31,8 @@ const PAUSE_MS = 500
 const ASKED_TOGETHER = 20
 const RECORDS_MAX = 1_000
 /**
- * Number of newest orders whose traders are always checked, even if the traders need no funds. For a trader who needs
- * no funds, the exchange should report no reservation.
+ * Number of newest orders whose traders are always checked, even traders who need no funds. For a trader who needs no
+ * funds, the exchange should report no reservation.
  */
 const NEWEST_ORDERS = 10_000
 
@@ -85,8 +86,8 @@ export async function auditFunds(
       if (wanted.length === 0) break
     }
     const differences = looked.differences.filter(({ what }) => lasting?.has(what))
-    // An owner may have a difference in the last round, but not in every round. A change of the owner's needs
-    // alone can cause such a difference, so the owner counts as busy.
+    // Count an owner as busy if an earlier round did not find the owner's difference of the last round. A change of the
+    // owner's needs alone can cause such a difference.
     const busy = (wanted?.length ?? 0) - ownersOf(differences).length
     return { traders, busy, differences }
   } finally {

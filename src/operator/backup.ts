@@ -83,8 +83,8 @@ export async function backup(
 }
 
 /**
- * Records the time of the backup in the data folder. A failure is only reported, because the backup itself is complete.
- * The disk of the data folder may be full or read-only.
+ * Records the time of the backup in the data folder. A failure, such as a full or read-only disk, is only reported,
+ * because the backup itself is complete.
  */
 function mark(dataDir: string, folder: string, madeAt: string, say: (line: string) => void): void {
   try {

@@ -24,6 +24,6 @@ export function lastBackupMs(dataDir: string): number | undefined {
 
 function modifiedMs(path: string): number | undefined {
   const found = statSync(path, { throwIfNoEntry: false })
-  // `utimes` takes seconds as a float, which loses the last fraction of a millisecond.
+  // Round the time: `utimes` takes seconds as a float, which loses fractions of a millisecond.
   return found === undefined ? undefined : Math.round(found.mtimeMs)
 }

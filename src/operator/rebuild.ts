@@ -54,8 +54,8 @@ export async function rebuild(
 }
 
 /**
- * Throws if events between the database's offsets and the beginning of the log are missing, or if the log ends before
- * one of these offsets. Call it before anything is written.
+ * Throws if events between the end of the database and the beginning of `log` (the log with its archive) are missing,
+ * or if the log ends before the database. Call it before anything is written.
  */
 export function checkReach(log: LogReader<MarketEvent>, from: readonly number[]): void {
   const missing: string[] = []

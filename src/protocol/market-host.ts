@@ -30,7 +30,7 @@ export type HoldProtocol = {
 type OpenOrdersProtocol = {
   /**
    * Returns a page of a trader's open orders in one market, or in all markets of this thread: the oldest orders after
-   * the cursor `after`. Also returns the total number of these open orders.
+   * the cursor `after`. `count` is the number of the trader's open orders on all pages.
    */
   OpenOrdersPage: {
     takes: {

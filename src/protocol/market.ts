@@ -121,7 +121,10 @@ export type MarketProtocol = {
   }
   /** Keeps the order when its session ends. */
   KeepOrder: { takes: { marketId: MarketId; orderHash: OrderHash }; answers: undefined | Rejection }
-  /** Returns the first answer to an order. The front uses this for orders that it would refuse if they were new. */
+  /**
+   * Returns the market's first answer to an order. A front requests it before it refuses an order: if the market
+   * accepted the order earlier, the client gets that answer again.
+   */
   RecallOrder: {
     takes: { marketId: MarketId; orderHash: OrderHash; outcome: Outcome }
     answers: RecalledOrder | Rejection | { readonly unknown: true }

@@ -10,7 +10,7 @@ export type PublishedPrice = PriceRecord
 export type AssetPrices = {
   readonly asset: string
   readonly speaker: PriceSource | undefined
-  /** Reason why no source delivers prices; '' if one does. */
+  /** Reason why no source delivers prices; '' if a source delivers prices. */
   readonly why: string
   readonly latest: PublishedPrice | undefined
   /** One price per second, the oldest first. */

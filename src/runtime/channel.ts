@@ -4,25 +4,25 @@
  * Messages of one turn of the event loop travel as one `postMessage`, because a `postMessage` costs several times as
  * much as its content. Under load, `bench:channel` counted 345,000 requests per second. With one `postMessage` per
  * request, the least that Comlink sends, it counted 116,000. The flush runs in the check phase of the loop, right after
- * this turn's sockets were read: under load many messages share a flush, and an idle system sends immediately. Messages
- * keep their order, so an event that was sent before an answer arrives before it.
+ * this turn's sockets were read. So many messages share a flush under load, and an idle system sends immediately.
+ * Messages keep their order: an event that was sent before an answer also arrives before the answer.
  *
  * A request always gets an answer: the answer of the peer, or `Unanswered` if the channel is closed, too much is in
  * flight, or the deadline has passed. The wire form of a batch is one flat array of triples: `type, id, message`. A
- * message with id 0 expects no answer, and type 0 is an answer to request `id`. After the triples come the total bytes
- * sent and read by the batch's sender, and the time at which the batch was sent. With this time the receiver can
- * distinguish transit time from work.
+ * message with id 0 expects no answer, and type 0 is an answer to request `id`. Three values follow the triples: the
+ * total bytes that the batch's sender has sent, the total bytes that it has read, and the time at which it sent the
+ * batch. With this time the receiver can distinguish transit time from work.
  *
  * An object costs several times as much to transfer as its values. So a message for which the channel has a form
- * travels as the form's number, its id, and its values: numbers above 0 are requests, below 0 answers. An answer has a
- * form only if its request had one, so a peer that uses no forms receives none.
+ * travels as the form's number, the message's id, and its values. Form numbers above 0 are requests, numbers below 0
+ * are answers. An answer has a form only if its request had one, so a peer that uses no forms receives none.
  *
- * A negative id requests the duration of each stage. The answer to such a request also has a negative id, never a form,
- * and three more values: the milliseconds of each stage.
+ * A negative id requests the duration of each stage. The answer to such a request also has a negative id, never has a
+ * form, and has three more values: the milliseconds of each stage.
  *
  * A port does not limit its queue, so the channel counts the bytes that the peer has not read yet (`credit.ts`). Above
- * the limit, a request is answered `full`, and an event is dropped. In place of the event the peer receives a loss
- * notice, before any later answer, and loads its state again. Until the peer has acknowledged the notice, no events are
+ * the limit, a request is answered `full`, and an event is dropped. In place of the event, and before any later answer,
+ * the peer receives a loss notice, and loads its state again. Until the peer has acknowledged the notice, no events are
  * sent. Answers are always sent: their number is limited by the peer's requests.
  */
 
@@ -130,14 +130,13 @@ const KNOWN = -1_000_001
 /** Number of values after the messages of a batch. */
 const TAIL = 3
 
-/** Interval at which deadlines are checked, and so their precision. */
+/** Interval at which deadlines are checked. A deadline may take effect this much later. */
 const SWEEP_MS = 25
 
 /**
  * A request id consists of a slot and a generation. A slot is a place in the table of waiting callers, and is reused.
- * The generation is the number of times that the slot was used. An answer after its deadline no longer matches the
- * slot's generation, so it finds no caller. A slot and a generation together stay a small integer, which V8 stores
- * cheaply.
+ * The generation counts the uses of the slot. An answer after its deadline finds no caller, because its slot is free or
+ * has a later generation. A slot and a generation together stay a small integer, which V8 stores cheaply.
  */
 const SLOT_BITS = 16
 const SLOT_MASK = (1 << SLOT_BITS) - 1
@@ -158,7 +157,7 @@ class WaitingRoom {
     this.#generations[slot] = generation
     this.#dueTicks[slot] = dueTick
     this.size++
-    // The id is one higher, because id 0 means that no answer is expected.
+    // Add 1, because id 0 means that no answer is expected.
     return ((generation << SLOT_BITS) | slot) + 1
   }
 

@@ -2,15 +2,15 @@
  * Watches the wall clock for the whole process, from one thread. It reports a jump, and decides when to accept the
  * jump. Until then, every thread's time continues as if the clock had not jumped (`clock.ts`).
  *
- * A jump is accepted if the newest block of a chain has the new time, or if the wall clock ran evenly for `confirmMs`.
- * If new blocks of a chain have the old time, the wait of `confirmMs` starts again. At a start, the guard accepts the
- * wall clock, so an operator can confirm a jump by a restart.
+ * A jump is accepted if a new block of a chain has the new time, or if the wall clock ran evenly for `confirmMs`. If a
+ * new block has the time without the jump, the wait of `confirmMs` starts again. At a start, the guard accepts the wall
+ * clock, so an operator can confirm a jump by a restart.
  *
  * Example: a suspended laptop. Its monotonic clock stopped, so after waking up the wall clock has jumped. For
  * `confirmMs`, or until the chain has a new block, time continues from the time of the suspension. When the jump is
  * accepted, markets and orders whose end has passed expire. Drift of up to 1 % is followed silently.
  *
- * The guard has no timer and reads no clock: `look` is called about once a second.
+ * The guard has no timer: its caller passes the clocks in `machine`, and calls `look` about once a second.
  */
 
 import {
@@ -87,7 +87,7 @@ export function guardClock(
 
     received(chainMs) {
       if (jump === undefined) return
-      // The chain's first known block may be from before the jump, so only a later block counts.
+      // The first block that is reported after the jump may be older than the jump, so only a later block counts.
       jump.firstChainMs ??= chainMs
       if (chainMs <= jump.firstChainMs) return
       const byMs = clockJumpMs(memory, machine)

@@ -24,8 +24,8 @@ export type Machine = {
 
 /**
  * Clock data that all threads share: the seconds by which the exchange is ahead of the machine, and the results of the
- * clock guard, which one thread writes. The exchange is ahead only on a local chain whose time was moved forward,
- * because it follows the time of that chain.
+ * clock guard, which one thread writes. The exchange is ahead only if it follows a local chain whose time was moved
+ * forward.
  */
 export type ClockMemory = SharedArrayBuffer
 

@@ -1,12 +1,12 @@
 /**
  * Counts the bytes that one end of a channel has sent and the other end (the peer) has not read yet. Both ends count
  * the bytes sent since the channel was opened. Sizes are estimates, because measuring a message would cost as much as
- * sending it. Each batch contains its sender's total. The peer reports this total as read in the peer's next batch. If
- * the peer has nothing to send, it reports the total in a separate message after it has read a certain share of the
- * limit.
+ * sending it. Each batch contains its sender's total. When the peer has read a batch, the peer's next batch reports
+ * that total as read. If the peer has nothing to send, it reports the total in a separate message after it has read a
+ * certain share of the limit.
  *
- * The limit protects against a peer whose event loop is blocked. The limit allows several seconds of events of the
- * busiest market thread, so a pause of the garbage collector or the machine loses nothing. The limit is small compared
+ * The limit protects against a peer whose event loop is blocked. It allows several seconds of events of the busiest
+ * market thread, so no event is lost in a pause of the garbage collector or the machine. The limit is small compared
  * with the memory of a thread.
  */
 

@@ -11,7 +11,7 @@ import { messageOf, type Supervised, setWhy } from './supervised.ts'
 /** Number of consecutive unanswered health checks after which a worker is terminated, if its heartbeat has stopped. */
 const MISSED_HEALTH_MAX = 3
 /**
- * Number of consecutive unanswered health checks after which a worker that may not be terminated is interrupted. The
+ * Number of consecutive unanswered health checks after which a worker that must not be terminated is interrupted. The
  * number is higher than for other workers, because an interruption ends all of the worker's connections.
  */
 const MISSED_HEALTH_MAX_STUCK = 6
@@ -51,7 +51,8 @@ async function checkHealth(state: Supervised): Promise<void> {
       }
       continue
     }
-    // If the heartbeat still counts, the worker is only busy. The worker may then take as long as it needs to answer.
+    // If the heartbeat still increases, the worker is only busy. The worker may then take as long as it needs to
+    // answer.
     host.missedHealth = isBeating ? 0 : host.missedHealth + 1
     const why = isBeating
       ? 'is too busy to answer'
@@ -77,8 +78,8 @@ function isStuck(state: Supervised, missed: number, cpuMs: number, missedMax: nu
 }
 
 /**
- * Interrupts the current work of a stuck worker that may not be terminated, so that the worker stops on its own. If it
- * does not stop, the other threads continue without it, and a later health check tries again.
+ * Interrupts the current work of a stuck worker that must not be terminated, so that the worker stops on its own. If
+ * the worker does not stop, the other threads continue without it, and a later health check tries again.
  */
 async function end(state: Supervised, host: Host, running: RunningWorker): Promise<void> {
   if (host.isEnding || state.stopping) return

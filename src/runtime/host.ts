@@ -47,7 +47,7 @@ export type RunningWorker = {
   cpuMsAtBeat: number
   /** The worker's last error before it died. */
   crash: string
-  /** Request for the worker's metrics that is in progress. */
+  /** Pending request for the worker's metrics; undefined if there is none. */
   metrics: Promise<object[][] | undefined> | undefined
 }
 

@@ -3,7 +3,7 @@
 import { monotonicMs } from './clock.ts'
 
 export type Loop = {
-  /** Runs `act` after the messages that have already arrived. */
+  /** Runs `act` after the messages that have already arrived are handled. */
   soon(act: () => void): void
   /** Calls `act` every `periodMs`. Returns a function that stops the calls. */
   every(periodMs: number, act: () => void): () => void

@@ -4,10 +4,12 @@
  *
  * The steps of a batch are always: prepare (do all lookups once for the whole batch), handle each command, commit the
  * events, publish the events, answer. Commands are handled in the order of their arrival, or in the order that
- * `arrange` returns. If the batch contains commands that emitted no events, the actor also confirms its ownership
- * before the answers are sent. Commands that arrive during a commit form the next batch, so slower commits lead to
- * larger batches. A single command never waits for more commands. A handler that throws is a bug and ends the thread.
- * No command of its batch was answered yet, so no confirmed result is lost.
+ * `arrange` returns. A commit proves that the actor still owns its state. Commands that emitted no events have no such
+ * proof, so `confirm` checks the ownership before they are answered.
+ *
+ * Commands that arrive during a commit form the next batch, so slower commits lead to larger batches. A single command
+ * never waits for more commands. A handler that throws is a bug and ends the thread. At that point no command of its
+ * batch has been answered, so no confirmed result is lost.
  */
 
 import assert from 'node:assert/strict'
@@ -55,9 +57,9 @@ export type ServeOptions<State, P extends Protocol, Event> = {
   /** Makes the events durable. After a failure, it is unknown whether the events are durable. */
   readonly commit?: (events: readonly Event[]) => undefined | Promise<unknown>
   /**
-   * Set if another process may have replaced this actor. Called if a batch contains commands that emitted no
-   * events: for their answers, no commit proves ownership. Resolves with true if this actor was still the
-   * owner after the batch was handled.
+   * Resolves with true if this actor still owned its state after the batch was handled. Set if another process may
+   * replace this actor. Called if some commands of a batch emitted no events, because no commit proves the ownership
+   * for their answers.
    */
   readonly confirm?: () => Promise<boolean>
   /**

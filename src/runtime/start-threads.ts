@@ -97,7 +97,7 @@ export function drop(state: Supervised, host: Host, why: string): void {
   if (!state.hosts.includes(host)) return
   state.hosts = state.hosts.filter((each) => each !== host)
   host.over?.resolve(why)
-  // Load another spare worker, so that the next start of this thread is as quick as the last.
+  // Load another spare worker, so that the next start of this thread is quick too.
   const worker = state.stopping ? undefined : state.ahead.find(({ name }) => name === host.name)
   if (worker !== undefined) state.spares.set(host.name, openWorker(state, worker))
 }

@@ -47,7 +47,8 @@ export async function endStuck(
         // The event loop runs again, so the worker is stopping: do not interrupt the worker, and give it more time.
         if (performance.now() - startMs < STOPPING_TIMES * timeoutMs) turnedAtMs = performance.now()
       } else {
-        // The worker first handles requests from before the stop request, and may be stuck in one of them.
+        // Interrupt the worker again: it handles earlier requests before the stop request, and may be stuck in one of
+        // them.
         breakOff(session, id)
       }
       beats = beatsOf(heartbeat)

@@ -1,28 +1,27 @@
 /**
- * Starts the threads in the given order, links them, checks their health, and stops them in the opposite
- * order. Restarts dead threads after a growing pause. The supervisor runs on the main thread and carries no
- * traffic: a link is a pair of ports that the supervisor creates and gives to both ends.
+ * Starts the threads in the given order, links them, checks their health, and stops them in the opposite order.
+ * Restarts dead threads after a growing pause. The supervisor runs on the main thread and carries no traffic: a link is
+ * a pair of ports that the supervisor creates and gives to both ends.
  *
- * Each thread has its own worker, or shares one with other threads of the same host. When a worker dies, its
- * threads and their ports die with it, so callers that wait for their answers receive `closed` at once. After
- * the restart, both ends of each link get new ports.
+ * Each thread has its own worker, or shares one with other threads of the same host. When a worker dies, its threads
+ * and their ports die with it, so callers that wait for their answers receive `closed` at once. After the restart, both
+ * ends of each link get new ports.
  *
- * A thread on call is started and stopped by another thread. That thread is notified when the thread on call
- * ends, and decides whether to start it again.
+ * A thread on call is started and stopped by another thread. That thread is notified when the thread on call ends, and
+ * decides whether to start it again.
  *
- * A thread is necessary or optional. If a necessary thread dies too often, the exchange ends. An optional
- * thread is restarted with growing pauses as long as the exchange runs. This also applies if its first start
- * fails. Exception: if the thread reports that it cannot run with the settings, the start of the exchange
- * fails. If optional threads share a worker that keeps dying, each gets its own worker, which isolates the
- * faulty thread.
+ * A thread is necessary or optional. If a necessary thread dies too often, the exchange ends. An optional thread is
+ * restarted with growing pauses as long as the exchange runs, even if its first start fails. Exception: if the thread
+ * reports that it cannot run with the settings, the start of the exchange fails. If optional threads share a worker
+ * that keeps dying, each gets its own worker, which isolates the faulty thread.
  *
- * A worker that does not answer is ended. A slow worker continues: its heartbeat still counts, or it waits
- * for a CPU core (`heartbeat.ts`). If a worker must not be terminated, its code is interrupted so that it
- * ends on its own (`stuck-worker.ts`). If that fails, the supervisor logs an error and tries again: a hanging
- * front never ends the markets.
+ * A worker that does not answer is ended, unless it is only slow: its heartbeat still increases (`heartbeat.ts`), or it
+ * waits for a CPU core. If a worker must not be terminated, its code is interrupted so that it ends on its own
+ * (`stuck-worker.ts`). If that fails, the supervisor logs an error and tries again later. The other threads continue
+ * meanwhile, so a hanging front never ends the markets.
  *
- * A worker that loads its modules or starts its threads is never ended from outside, because Node would abort
- * the whole process. A stop waits until the worker has started, or until the start timeout.
+ * A worker that loads its modules or starts its threads is never ended from outside, because Node would abort the whole
+ * process. A stop waits until the worker has started, or until the start timeout.
  */
 
 import type { MessagePort } from 'node:worker_threads'

@@ -52,7 +52,7 @@ export type Connection = {
   ws: Socket | undefined
   principal: Principal | undefined
   readonly subs: Map<string, Subscription>
-  /** Subscriptions that still wait for a snapshot or a replay, in the order of service. */
+  /** Subscriptions that still wait for a snapshot or a replay, in the order in which they are served. */
   readonly waiting: Set<Subscription>
   /** Time at which the connection began to lag; undefined if it does not lag. */
   lagSinceMs: number | undefined
@@ -108,7 +108,7 @@ export function newConnection(
   }
 }
 
-/** Returns the IP ranges in which a connection is counted: its IPv4 address or IPv6 /64, and its /48. */
+/** Returns the IP ranges in which a connection is counted: its IPv4 address, or its IPv6 /64 and /48. */
 export function rangesOf({ ip }: Connection): readonly string[] {
   const site = siteOf(ip)
   return site === undefined ? [ip] : [ip, site]

@@ -53,7 +53,7 @@ export type Delivery = {
 type DeliveryPorts = {
   readonly channels: () => Channels<Subscription>
   readonly gateway: Pick<MarketGateway, 'openOrdersPage'>
-  /** Returns whether the markets of a feed are followed; starts to follow the markets that are not. */
+  /** Returns whether all markets of a feed are followed. Starts to follow those markets that are not followed yet. */
   readonly isFollowed: (feed: Feed<Subscription>) => boolean
   readonly settings: DeliverySettings
   readonly draw: Draw | undefined

@@ -1,6 +1,7 @@
 /**
  * Types of feeds: a feed is a topic and its subject. Feeds of one market's log use the sequence numbers of that log.
- * All other feeds cover several markets, or events outside of every log, so their topics count their own positions.
+ * All other feeds cover several markets, or events that are not in a market's log. So the topics of these feeds count
+ * their own positions.
  */
 
 import type { Address, MarketId, Sequence } from '#domain/ids.ts'
@@ -142,7 +143,7 @@ export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
 }
 
 /**
- * The feeds of a market that exist. `bookSeq` and `tradesSeq` are the sequence numbers of the last change of each book
+ * The existing feeds of a market. `bookSeq` and `tradesSeq` are the sequence numbers of the last change of each book
  * and of the trades. The sequence numbers are kept even if no feed exists.
  */
 export type MarketFeed<M> = {

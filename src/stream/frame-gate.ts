@@ -27,8 +27,8 @@ export const MALFORMED_MAX = 100
  */
 const EXCESS_SECONDS = 10
 /**
- * If the IP address has no units left, the server refuses the frame, and each unit of its cost counts as this many
- * frames above the rate.
+ * If a frame is refused because the IP address has no cost units left, each unit of the frame's cost counts as this
+ * many frames above the rate limit.
  */
 const UNPAID_EXCESS = 5
 export const WINDOW_MS = 10_000

@@ -183,8 +183,8 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       channels.happened(marketId, { event, facts, atMs }),
     joinedEvent: channels.joinedEvent,
     /**
-     * Reads one event at a time. If the database is unavailable, the markets of an event are read when the next client
-     * subscribes to that event.
+     * Reads the markets of one event at a time. If the database is unavailable, the markets of an event are read when
+     * the next client subscribes to that event.
      */
     async eventsMissed() {
       try {

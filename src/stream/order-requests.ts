@@ -68,8 +68,8 @@ export function makeOrderRequests(
     { marketId, orderHash, side, trader: named, receipt: isWanted = false }: Asked<'cancel'>,
     stages: WriteStages | undefined,
   ): Promise<object> {
-    // With bearer authentication, an authenticated client may cancel only its own orders. Otherwise it may cancel any
-    // order, as with REST.
+    // With bearer authentication, an authenticated client may cancel only its own orders. All other clients may cancel
+    // any order, as with REST.
     const { principal } = connection
     const trader =
       ports.bearer && principal !== undefined

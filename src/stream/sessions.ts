@@ -43,7 +43,7 @@ function makeDoubts(ports: {
   /** For each key id: the value of `timesMissed` when the key became doubtful. */
   const doubted = new Map<string, number>()
   /**
-   * Number of times that revocations may have been missed. A look-up that began before the last time does not count,
+   * Number of times that revocations may have been missed. A look-up that began before the latest increase is ignored,
    * because its result may be outdated.
    */
   let timesMissed = 0

@@ -21,8 +21,8 @@ export function makeSnapshotTexts<M>(
     const { name, last } = feed.topic
     switch (feed.kind) {
       case 'book':
-        // Subscribers have not yet received the last changes of this conflated book. A snapshot is possible after the
-        // next flush.
+        // If subscribers have not received the last changes of this conflated book yet, no snapshot is possible until
+        // the next flush.
         if (isDirty(feed)) return undefined
         return kept(feed, reset, () => messages.bookSnapshot(name, bookOf(feed), last, false))
       case 'trades':

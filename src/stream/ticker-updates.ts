@@ -96,8 +96,8 @@ export function makeTickerUpdates<M>(
       tick()
     },
     /**
-     * Records that a snapshot contained this market. If the market has changed since its last message, the snapshot was
-     * newer than that message. So the next message is sent even if it equals the last one.
+     * Records that a snapshot contained this market. If the market has changed since its last message, the snapshot
+     * showed a newer state than that message. So the next message is sent even if it equals the last one.
      */
     overtaken(marketId: MarketId): void {
       if (changed.has(marketId) || underway.includes(marketId)) lastSent.delete(marketId)

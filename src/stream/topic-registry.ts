@@ -1,7 +1,7 @@
 /**
- * Keeps topics with subscribers, and keeps other topics for `lingerMs` after their last subscriber left. So a
- * client that reconnects within this time can get the messages that it missed. The total size of the messages
- * kept by all topics is limited.
+ * Keeps a topic while it has subscribers, and for `lingerMs` after the last subscriber left. So a client that
+ * reconnects within this time can get the messages that it missed. The total size of the messages kept by all topics is
+ * limited.
  */
 
 import { randomBytes } from 'node:crypto'

@@ -1,7 +1,7 @@
 /**
  * A topic: a chain of messages in which each message names the position of the previous one. The latest messages are
- * kept for clients that reconnect. Positions are the sequence numbers of a market. A topic of several markets counts
- * its own positions instead, which clients see as an opaque cursor. A topic does not use sockets.
+ * kept for clients that reconnect. Positions are the sequence numbers of one market's log, or the topic's own count,
+ * which clients see as an opaque cursor. A topic does not use sockets.
  */
 
 /** A published message. The messages about the fills of one match share one position. */

@@ -46,7 +46,7 @@ export const OP_WEIGHTS: Readonly<Record<Request['op'], OpWeight>> = {
   unsubscribe: { cost: 'read', weight: 0 },
   ping: { cost: 'read', weight: 0 },
   cancelOnDisconnect: { cost: 'read', weight: 0 },
-  // An `auth` request looks up a key and verifies a signature.
+  // An `auth` request costs as much as a write, because it looks up a key and verifies a signature.
   auth: { cost: 'write', weight: 1 },
   place: { cost: 'write', weight: 1 },
   cancel: { cost: 'write', weight: 1 },

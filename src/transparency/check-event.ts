@@ -1,6 +1,6 @@
 /**
- * Checks the form of public events. The exchange writes the cells, and a verifier does not trust the exchange. For
- * example, prices given as text would be compared letter by letter, so "100000" would come before "99999".
+ * Checks the form of public events, because a verifier does not trust the exchange that writes them. For example,
+ * prices given as text would be compared letter by letter, so "100000" would come before "99999".
  */
 
 import { parseUint64 } from '#domain/ids.ts'

@@ -1,6 +1,6 @@
 /**
- * Ed25519 cosignatures of C2SP tlog-cosignature. With its cosignature, a witness states that it has cosigned no
- * contradicting checkpoint of this log.
+ * Ed25519 cosignatures of C2SP tlog-cosignature. By cosigning a checkpoint, a witness states that it has cosigned no
+ * contradicting checkpoint of the same log.
  */
 
 import type { Note } from './note.ts'

@@ -9,8 +9,8 @@ const HASH_CELL = 4
 
 /**
  * Returns a function that checks whether an entry contains the first event of an order, or the first piece of that
- * event. Finding the order's hash is not enough, because the event of another order may contain the hash, too: an order
- * names the hash of the order that it replaces. A trader can name any hash there.
+ * event. A search for the order's hash is not enough. An order names the hash of the order that it replaces, and a
+ * trader can name any hash there. So another order's event may contain the hash, too.
  */
 export function findsOrder(orderHash: string): (entry: Uint8Array) => boolean {
   const name = `"${orderHash}"`

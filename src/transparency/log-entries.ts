@@ -147,9 +147,9 @@ type PublicTail = {
 
 /**
  * Replaces signatures by their hashes, and session names by `OF_SESSION`, in events that are plain lists. Only
- * signatures are `SIGNATURE_CHARS` long. The four cells before a signature are: session name or a number, nonce,
- * expiration, and fee recipient or 0. Plain lists contain no escaped quotation marks. Regular expressions took three
- * times as long as this loop.
+ * signatures are `SIGNATURE_CHARS` long. The session name is found by its distance from the signature. The four cells
+ * before a signature are: session name or a number, nonce, expiration, and fee recipient or 0. Plain lists contain no
+ * escaped quotation marks. Regular expressions took three times as long as this loop.
  */
 function hideAll(lists: string, hash: HexSha256): string {
   let hidden = ''

@@ -124,8 +124,8 @@ export function signaturesBy({ signatures }: Note, key: VerifierKey): NoteSignat
 }
 
 /**
- * Returns the key with which the note was signed, among the keys with this name. The signature is not verified. If none
- * of these keys signed the note, returns the first. During a key rotation, several keys have the same name.
+ * Returns the key with this name that signed the note; the signature is not verified. During a key rotation, several
+ * keys have the same name. If none of them signed the note, returns the first of them.
  */
 export function keyFor(
   note: Note | undefined,

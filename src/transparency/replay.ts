@@ -56,13 +56,14 @@ type ReplayMarket = {
   seq: number
   atMs: number
   /**
-   * Traders with a fill at time `atMs`. The fill may trigger the protection of one of the trader's groups, so
-   * at this time only their orders may be closed with the cause `protection`.
+   * Traders with a fill at time `atMs`. A fill may trigger the protection of one of its trader's groups. So the cause
+   * `protection` is valid at this time only for orders of these traders.
    */
   readonly filledTraders: Set<Address>
   /**
-   * Number of makers that the immediately preceding events removed without a trade, because the makers had expired or
-   * to prevent a self-trade. The next match includes these makers in its number of makers.
+   * Number of makers that the immediately preceding events removed without a trade: expired makers, and makers removed
+   * to prevent a self-trade. The next match counts these makers, too, because the number of makers per order is
+   * limited.
    */
   removed: number
   taking: Taking | undefined

@@ -69,8 +69,8 @@ export function addCheckpoint(witness: Witness, body: string): WitnessAnswer {
 }
 
 /**
- * Returns the newest checkpoint that was cosigned for a log. Throws if the stored checkpoint cannot be read. A witness
- * that does not know its last checkpoint could cosign a contradicting history of the log.
+ * Returns the newest checkpoint that was cosigned for a log. Throws if the stored checkpoint cannot be read: without
+ * its last checkpoint, a witness could cosign a contradicting history of the log.
  */
 export function cosignedBefore(state: WitnessState, origin: string): Checkpoint | undefined {
   const known = state.read(origin)

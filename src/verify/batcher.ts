@@ -26,7 +26,7 @@ type BatcherOptions<Item, Answer> = {
   readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>
   /** Time after which a request without an answer gets `OVERLOADED`. */
   readonly deadlineMs: number
-  /** Called for each failed batch, so that the caller logs the error. */
+  /** Called with the error of each failed batch, so that the caller can log the error. */
   readonly onFailure: (error: unknown) => void
   readonly batchMax?: number
   /** Maximum number of unanswered requests. */
@@ -160,8 +160,8 @@ export function makeBatcher<Item, Answer>(
 }
 
 /**
- * Makes `done`, which returns a promise that resolves once `isIdle` returns true, and `check`, which must be
- * called when work has ended.
+ * Makes two functions. `done` returns a promise that resolves once `isIdle` returns true. `check` must be called
+ * whenever work has ended.
  */
 function makeDrain(isIdle: () => boolean) {
   let waiting: (() => void)[] = []

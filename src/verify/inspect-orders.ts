@@ -26,7 +26,7 @@ export type SignedOrder = {
 /** Result of the check of one order. The result does not contain the order, because the caller has it already. */
 export type OrderInspection = {
   readonly orderHash: OrderHash
-  /** Null if no address can be recovered from the signature. */
+  /** Address recovered from the signature; null if no address can be recovered. */
   readonly recovered: Address | null
   /** Sentence about the error in the signature; null if the trader signed the order. */
   readonly flaw: string | null

@@ -49,7 +49,7 @@ export function systemRecovery(): RecoveryEngine | undefined {
   const form = Buffer.alloc(FORM_BYTES)
   const key = Buffer.alloc(FORM_BYTES)
   const publicKey = Buffer.alloc(PUBLIC_KEY_BYTES)
-  /** A `size_t`. Before the call it holds the capacity of `publicKey`, after the call the written length. */
+  /** A `size_t`: the capacity of `publicKey` before the call, and the written length after it. */
   const length = Buffer.alloc(8)
   const engine: RecoveryEngine = {
     name: 'system secp256k1',

@@ -1,6 +1,6 @@
 /**
- * Keccak-256 in WebAssembly. This file assembles the WebAssembly code. An order needs three hashes. Passing buffers to
- * native code costs more than the hash itself, but a call into WebAssembly costs almost nothing.
+ * Computes Keccak-256 in WebAssembly code, which this file assembles. A call into WebAssembly costs almost nothing.
+ * Passing buffers to native code costs more than the hash itself.
  *
  * The module exports one function, `hash(bytes)`. It hashes `bytes` bytes of its input area and writes the hash to the
  * start of its memory. The input must be padded to whole blocks.

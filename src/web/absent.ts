@@ -1,4 +1,4 @@
-/** Replaces a part of the SDK that the page does not need. The bundler puts this module in its place. */
+/** The bundler substitutes this module for a part of the SDK that the page does not need. */
 
 export function createClientChain(): never {
   throw new Error('this page reads the chain only through the wallet')

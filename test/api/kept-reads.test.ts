@@ -32,7 +32,7 @@ const ASKED = 1_000_000_000
 const market = marketNumbered(0x62)
 const traders = ['1', 'a', 'f'].map((digit) => `0x${digit.repeat(40)}` as Address)
 
-/** Derives every trade of the market from its events in the simplest way. */
+/** Makes a simple reference implementation, which derives every trade of the market from the market's events. */
 function newLedger() {
   const trades = new Map<TradeId, ShownTrade>()
   return {
@@ -263,13 +263,13 @@ test('a front caches the empty answer for an unknown market only while the front
   assert.deepEqual([await asks(), await asks()], [1, 0])
   clock.advance(1_000)
   assert.deepEqual([await asks(), await asks()], [1, 0])
-  // While the front does not follow every market thread, a thread that it does not follow could have the market. So
-  // each read asks the database.
+  // While the front does not follow every market thread, an unfollowed thread could have the market. So each read asks
+  // the database.
   isCurrent = false
   assert.deepEqual([await asks(), await asks()], [1, 1])
   isCurrent = true
-  // The market is opened and then forgotten. Reads that were cached before that are no longer used, so the
-  // next read asks the database.
+  // After the market is opened and then forgotten, the front no longer uses earlier cached reads. So the next read asks
+  // the database.
   const head = { marketId: market.id, atMs: START_MS }
   board.follow([{ ...head, type: 'MarketOpened', seq: 1, market } as MarketEvent])
   assert.equal(await asks(), 0)

@@ -242,7 +242,7 @@ test('listing open orders fails with OVERLOADED if a market thread is overloaded
   assert.deepEqual(await both.openOrdersPage(asked, later()), { orders: [order, order], count: 2 })
 })
 
-/** Makes a thread in which the trader has as many orders per market as `orders` gives. */
+/** Makes a market thread with the orders of one trader. `orders` has the number of orders per market. */
 function threadWith(
   orders: Map<MarketId, number>,
   stepMax: number,
@@ -516,8 +516,7 @@ test('the order service counts each client’s unfunded orders, and rate-limits 
   const from = () => ({ ...later(), ip: '10.0.0.1', principal })
   await service.place(structuredClone(submission), from())
   assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
-  // An unfunded order with options also counts against its client, although the service makes a new context for such an
-  // order.
+  // For an order with options, the service makes a new context. An unfunded order must still count against its client.
   await service.place({ ...structuredClone(submission), postOnly: true }, from())
   assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
   for (const code of ['INSUFFICIENT_FUNDS', 'INSUFFICIENT_ALLOWANCE'] as const) {

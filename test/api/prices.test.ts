@@ -30,7 +30,7 @@ type Shown = {
   readonly hub: SseHub
   readonly stored: QuickMarket[]
   readonly told: { asset: string; event: string }[]
-  /** Costs that were charged for the length of answers, as multiples of a read. */
+  /** Charges for the length of answers. A charge of 1 equals the cost of one read. */
   readonly charged: number[]
   /** Makes the next price of an asset. */
   price(asset: string, usd: number, fields?: Partial<PublishedPrice>): PublishedPrice
@@ -336,7 +336,8 @@ test('a client that reconnects to a price stream with a recent event id receives
   for (const [lastEventId, expected] of [
     ['128', [29, 30]],
     ['130', [30]],
-    // If the id is too old, from a later run, or invalid, the reader gets the latest price, like any new reader.
+    // If the id is too old, higher than the newest id, or invalid, the reader gets only the latest price, like any new
+    // reader.
     ['101', [30]],
     ['500', [30]],
     ['-1', [30]],
@@ -494,7 +495,7 @@ test('the SDK reads prices, and its price stream continues after a lost connecti
     for await (const event of client.prices.stream('BTC', { signal: call.signal })) seen.push(event)
   })()
   await eventually(() => assert.equal(seen.length, 1))
-  // Every connection is cut, and a price arrives while there is no reader.
+  // In each round, every connection is cut, and the next price arrives before the client reconnects.
   for (const usd of [2, 3, 4]) {
     for (const cut of cuts) cut.abort()
     price('BTC', usd)

@@ -1,7 +1,7 @@
 /**
- * Tests that the charge for a request is in proportion to its cost. For each kind of request, the test measures the CPU
- * time of the exchange's process per charged unit, so that work on other threads counts, too. It compares only ratios
- * to the median, because machines differ in speed.
+ * Tests that the charge for a request is in proportion to its cost. For each kind of request, the test measures CPU
+ * time per charged unit. The CPU time of all threads of the exchange's process counts. Only ratios to the median are
+ * compared, because machines differ in speed.
  */
 
 import assert from 'node:assert/strict'
@@ -22,10 +22,10 @@ const RATIO_MAX = 10
 const MARKETS = 1_000
 const LEVELS = 1_000
 const EVENTS = 1_500
-/** Number of requests in the first measurement, and in the warm-up before it. */
+/** Number of requests in the warm-up. The first measurement has the same number of requests. */
 const FIRST_REQUESTS = 10
 /**
- * If a first measurement exceeds the median by more than this factor, the request is measured again. With
+ * If the cost in a first measurement is more than this many times the median, the request is measured again. With
  * `TEST_WHOLE=1`, every request is measured again.
  */
 const RATIO_LOOKED_AT_AGAIN = 4

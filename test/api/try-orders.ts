@@ -217,8 +217,8 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
         const short = await signedOrder(market, { ...buy, expiration }, by(ann))
         return { expiration, short, first: await orders.submit(short) }
       }
-      // An order must last a minute or more. On a busy machine two more seconds may not be enough, so the second
-      // attempt adds 30 seconds.
+      // On arrival, an order must still have at least a minute to live. On a busy machine 62 seconds may not be enough,
+      // so the second attempt uses 90 seconds.
       const { expiration, short, first } = await endingIn(62).catch(() => endingIn(90))
       // Waits until a new order with this expiration would be refused.
       await eventually(() => assert.ok(Date.now() / 1_000 > Number(expiration) - 59))
@@ -407,7 +407,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
       }
       assert.equal(hashes.size, 1)
     }
-    // If a nonce were parsed inexactly, the result would be another order, for which this signature is invalid.
+    // An inexactly parsed nonce would give another order hash, so the exchange would have refused the signature.
     const [known] = await orders.list({ trader: ann.address, market })
     assert.ok(known)
   })

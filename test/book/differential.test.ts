@@ -1,4 +1,7 @@
-/** The book and a naive book receive the same million commands, or a sample of them, and must stay equal. */
+/**
+ * Sends the same commands to the book and to a naive book, which must stay equal. The full test sends a million
+ * commands. The default is a sample.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

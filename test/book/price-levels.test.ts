@@ -62,7 +62,8 @@ test('the prices on a side of the book are listed in the order of a sorted map',
         const prices = [...side.orders.keys()]
         if (prices.length > 0 && random.chance(0.45)) side.leave(random.pick(prices))
         else side.join(random.int(PRICE_MIN, spread))
-        // Checks only sometimes: between two checks several levels become empty, and some of them get new orders.
+        // Checks only sometimes, so that between two checks several levels become empty, and some of them get orders
+        // again.
         if (random.chance(0.3)) side.check()
       }
       side.check()

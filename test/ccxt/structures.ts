@@ -1,6 +1,6 @@
 /**
- * Checks structures of ccxt against its manual, because the package itself contains no checks. A structure has every
- * key that the base class writes, its times agree, its amounts are numbers, and it names a known outcome.
+ * Checks structures of ccxt against the ccxt manual, because the ccxt package contains no checks. A structure must have
+ * every key that the base class writes, consistent times, numbers as amounts, and a known outcome.
  */
 
 import assert from 'node:assert/strict'

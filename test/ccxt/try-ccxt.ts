@@ -143,7 +143,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     const ids = (await ann.fetchOpenOrders(yes)).map(({ id }) => id)
     assert.deepEqual(ids, [edited.id], 'the old order left when the new one entered')
     assert.equal((await ann.fetchOrder(placed.id!)).status, 'canceled')
-    // The old order is gone, so nothing replaces it.
+    // The old order is gone, so it cannot be replaced a second time.
     await assert.rejects(ann.editOrder(placed.id!, yes, 'limit', 'buy', 10, 0.3), OrderNotFound)
     assert.equal((await ann.cancelOrder(edited.id!)).status, 'canceled')
     await assert.rejects(ann.cancelOrder(edited.id!), OrderNotFound)
@@ -160,8 +160,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     const own = ann.watchMyTrades(yes)
     const ticker = await ann.watchTicker(yes)
     checkTicker(ann, ticker)
-    // The three watches above have subscribed by now, because they were requested before the ticker, and the ticker has
-    // arrived.
+    // The ticker has arrived. So the three watches that were requested before the ticker have subscribed, too.
     const bid = await ann.createOrder(yes, 'limit', 'buy', 8, 0.4, { clientOrderId: 'bid' })
     const [seen] = await orders
     checkOrder(ann, seen!)
@@ -369,7 +368,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
         assert.deepEqual([leg(mine!), leg(theirs!)], [made, taken])
         assert.equal(mine?.order, bid.id)
       })
-      // In a merge the maker sells its outcome, and the taker the other one.
+      // In a merge the maker and the taker both sell, each a different outcome.
       const merge = { kind: 'merge', outcome: 1, price: 300_000, takerSide: 0 } as const
       const sold = { role: 'seller', outcome: 1, price: 300_000, takerSide: 0 }
       assert.deepEqual(ownLeg(merge, false), sold)

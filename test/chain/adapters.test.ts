@@ -42,7 +42,7 @@ import { makeQuickMarketLane } from '#services/prices/chain/quick-market-lane.ts
 import { REASONS, startWorld, UNIT, type World } from '../contracts/support/world.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
-/** The part of UMA's OptimisticOracleV3 that a dispute needs. */
+/** The functions and the event of UMA's OptimisticOracleV3 that a dispute needs. */
 const oracleAbi = parseAbi([
   'struct EscalationManagerSettings { bool arbitrateViaEscalationManager; bool discardOracle; bool validateDisputers; address assertingCaller; address escalationManager; }',
   'struct Assertion { EscalationManagerSettings escalationManagerSettings; address asserter; uint64 assertionTime; bool settled; address currency; uint64 expirationTime; bool settlementResolution; bytes32 domainId; bytes32 identifier; uint256 bond; address callbackRecipient; address disputer; }',
@@ -174,7 +174,7 @@ test('the chain adapters follow a disputed market from its creation to a redempt
     /^ERC20InsufficientBalance: the balance of 0x/,
   )
 
-  // The market is proposed, disputed and overturned; then proposed again and settled.
+  // An outcome is proposed, disputed and overturned. Then an outcome is proposed again and settled.
   assert.match(await words(propose(created.market, true), bob), /^NotExpired: the market cannot be/)
   await chain.warp(1_001)
   const bond = await market('bond', [])

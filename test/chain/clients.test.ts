@@ -64,7 +64,8 @@ test('the next RPC address is used when the first is down, slow, failing or serv
     { chainId: 5 },
   ]) {
     first.faults = faults
-    // The timeout is short only for the slow node. The number of rounds suffices for the other node to answer.
+    // The timeout is short only for the slow node. The client then makes more rounds, so that the other node still has
+    // enough time to answer.
     const more = 'slowMs' in faults ? { timeoutMs: 300, rounds: 10, pauseMs: 1 } : {}
     const { viem } = client([first.url, second.url], chain.id, more)
     assert.equal(await viem.getBlockNumber(), 0n, JSON.stringify(faults))

@@ -1,6 +1,6 @@
 /**
- * The commands of the public log detect an exchange that hides a log, proves another entry, or lists a market in two
- * logs.
+ * Tests that the commands of the public log detect an exchange that hides a log, proves another entry, or lists a
+ * market in two logs.
  */
 
 import assert from 'node:assert/strict'

@@ -91,8 +91,8 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     )
     assert.deepEqual([event.tags, event.exclusive, event.marketCount], [['a', 'b'], true, 3])
     const [first] = event.markets
-    // Both bids need only dollars, because no trader has shares of a new market. A bid of 0.60 for NO equals an ask of
-    // 0.40 for YES.
+    // No trader has shares of a new market, so both orders are bids, which need only dollars. A bid of 0.60 for NO
+    // equals an ask of 0.40 for YES.
     const size = ['--size', '10', '--account', '10']
     await succeed('order', 'buy', first!.id, 'YES', ...size, '--price', '0.30')
     await succeed('order', 'buy', first!.id, 'NO', ...size, '--price', '0.60')
@@ -122,8 +122,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
       ['who-wins', 'pythian-foot-race'],
     )
     assert.match(await succeed('events', '--tag', 'b'), /who-wins +3/)
-    // Another event wants the same slug with different metadata. It cannot take the slug over, so its market has no
-    // event.
+    // The slug already belongs to another event with different metadata, so the new event cannot use it.
     const taken = ['--slug', 'who-wins', '--title', 'Mine now']
     assert.match(await fail('event', 'create', ...taken, 'Do I win?'), /another event has the slug/)
     assert.equal((await json<EventDetail>('event', 'show', 'who-wins')).title, 'Who wins?')
@@ -273,7 +272,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     )
     assert.match(await fail(...order(made, '50')), /DELEGATE_LIMIT, field order\.marketId/)
     assert.match(await succeed('cancel', orderHash, ...asDelegate), /^1 order cancelled\n$/)
-    // The cancelled order counts towards the limit until the database has recorded its end.
+    // The cancelled order counts towards the limit until the database has recorded the cancel.
     await eventually(() => succeed(...order(short, '99')))
     await succeed('delegate', 'revoke', delegate, ...owner)
     await eventually(async () =>

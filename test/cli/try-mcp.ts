@@ -1,4 +1,4 @@
-/** `sibyl mcp` on a running devnet: used by the protocol's own client library, and attacked with plain requests. */
+/** Tests `sibyl mcp` on a running devnet, with the protocol's own client library and with hostile plain requests. */
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -171,7 +171,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
         assert.match(await place('51', { price: '0.04' }), /^DELEGATE_LIMIT: .* 3000000/)
         assert.equal((await openOrders()).length, 1)
         assert.match(await place('1000.000001'), /^REFUSED: size must be at most 1000000000/)
-        // A sale can lose up to $1 minus the price per share.
+        // The maximum loss of a sale is $1 minus the price, for each share.
         assert.match(
           await place('4', { side: 'sell' }),
           /^REFUSED: .* 3920001 .* 3000000 of 5000000/,

@@ -33,7 +33,8 @@ export async function tryOpenapiExample({ url }: Exchange): Promise<void> {
     assert.equal(sent.status, 200)
     return (await sent.json()) as Json
   }
-  // The exchange is open before it has read its markets from the chain.
+  // The exchange accepts requests before it has read its markets from the chain. So the test waits until the document
+  // has a signed example.
   const first = await eventually(async () => {
     const example = await exampleOf('/api/v1/orders')
     assert.match(example.summary, /signed for an hour/)
@@ -44,7 +45,7 @@ export async function tryOpenapiExample({ url }: Exchange): Promise<void> {
   const placed = await send('/api/v1/orders', first)
   assert.equal(placed.status, 'accepted')
   assert.equal((await send('/api/v1/orders', first)).duplicate, true)
-  // Each read of the document returns a new order, so that every reader has their own.
+  // Each read of the document returns a new order, so that no two readers send the same order.
   const second = await exampleOf('/api/v1/orders')
   const again = await send('/api/v1/orders', second)
   assert.equal(again.status, 'accepted')

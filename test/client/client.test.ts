@@ -162,7 +162,7 @@ test('if the answer to an order is lost, only a refusal of the retry for a reaso
     [{ status: 404, body: {} }, 'UNEXPECTED_ANSWER', true],
     [{ status: 400, body: { error: 'no', code: 'EXPIRATION_TOO_SOON' } }, '', false],
     [{ status: 409, body: { error: 'no', code: 'ORDER_CLOSED' } }, '', false],
-    // A market that was removed does not know whether it accepted the order.
+    // A removed market can no longer be asked whether it accepted the order, so the outcome stays unknown.
     [{ status: 409, body: { error: 'no', code: 'MARKET_CLOSED' } }, '', true],
     [{ status: 422, body: { error: 'no', code: 'INSUFFICIENT_FUNDS' } }, '', false],
   ]

@@ -107,7 +107,8 @@ test('the SDK rejects a public log that does not continue the previously verifie
       `${entries}`,
     )
   }
-  // An earlier checkpoint of the same history is accepted, but the exchange must serve its tiles.
+  // An earlier checkpoint of the same history is accepted, but the exchange must still serve the tiles of the newer
+  // checkpoint.
   shown = forked(['one'])
   files = shown
   await assert.rejects(ann.transparency.proveOrder(ORDER), invalid(/has no tile/))

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { manifestOf, readArtifacts, readManifest } from '../../contracts/compile.ts'
 
-// Runs only before a release, because compiling takes long: `npm run contracts -- --check`.
+// This test compares only hashes. `npm run contracts -- --check` compiles the sources. Compiling takes long, so that
+// check runs only before a release.
 test('the committed contract artifacts equal those compiled from the sources', () => {
   const { sources, artifacts } = manifestOf(readArtifacts())
   const committed = readManifest()

@@ -136,8 +136,8 @@ describe('the settlement contract mints complete sets for two buyers', () => {
   test('the price of a mint is the price of the order passed as the buy order, whether that order buys YES or NO', async () => {
     const { ann, carol, settle } = world
     const [yes, no] = await pair(BUY, { price: 600_001n }, { price: 400_001n })
-    // The buy order is Carol's, for NO. 3 units at 0.400001 cost 1.200003 units; rounded up she pays 2, and Ann pays
-    // the remaining 1.
+    // Carol's order, which buys NO, is passed as the buy order. 3 units at 0.400001 cost 1.200003 units. Carol pays 2
+    // after rounding up, and Ann pays the remaining 1.
     const [verdict] = await settle([no, yes], [fillOf({ price: 400_001n, size: 3n })])
     assert.deepEqual(verdict?.settled && verdict.cost, 2n)
     assert.deepEqual(await gains(carol), [-2n, 0n, 3n])

@@ -154,8 +154,8 @@ describe('the markets of the factory are created and resolved by the rules of th
       abi: marketAbi,
     }
     await assertReverts(chain.send(ann, implementation, 'initialize', [terms]), 'NotFactory')
-    // The factory itself cannot initialise a market twice. It also cannot resolve by price a market that is not a quick
-    // market.
+    // Even the factory cannot initialise a market twice. The factory also cannot resolve a market by price unless it is
+    // a quick market.
     await chain.request('hardhat_impersonateAccount', [factory.address])
     await chain.request('hardhat_setBalance', [factory.address, '0xde0b6b3a7640000'])
     const asFactory = { address: factory.address, type: 'json-rpc' } as const

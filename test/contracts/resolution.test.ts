@@ -601,7 +601,8 @@ describe('a market can abandon an assertion that cannot be settled', () => {
     const { uma, stuck } = await blockable()
     await chain.send(ann, stuck, 'propose', [true])
     await chain.warp(WINDOW + ABANDON)
-    // If the unsettled assertion is true, a new proposal reverts because the market is resolved.
+    // A new proposal first settles the old assertion. This assertion is true and decides the market, so the proposal
+    // reverts.
     await assertReverts(chain.send(carol, stuck, 'propose', [false]), 'AlreadyResolved', [YES])
     await chain.send(carol, stuck, 'settle', [])
     assert.equal(await read(stuck, 'winningOutcome', []), YES)

@@ -28,7 +28,7 @@ const STAKE = 10_000n * UNIT
 const PRICE = 500_000n
 /**
  * Signature modes of the contract account. The function of each mode returns whether the contract accepts a signature.
- * Its parameter is true if the account's key made the signature.
+ * The function's parameter is true if the account's key made the signature.
  */
 const MODES = [
   [0, (isKey: boolean) => isKey],

@@ -45,7 +45,8 @@ test('a trader cancels, merges and redeems by the commands of the README, withou
   await writeFile(join(folder, 'trader.key'), `${devnetKey(10)}\n`)
   await writeFile(join(folder, 'friend.key'), devnetKey(5))
 
-  // The first command runs exactly as a trader runs it. The others use the exchange's loader, which starts faster.
+  // The first command runs exactly as a trader runs it. The other commands use the exchange's loader, so they start
+  // faster.
   let flags = ''
   const shell = (command: string) => {
     const node = `node ${flags} ${ROOT}/contracts/trader.ts`

@@ -1,8 +1,7 @@
 /**
- * Checks that no definite answer about an order was wrong (linearizability, by the search of Wing and Gong). An order
- * has placements, cancels and reads, through any front. They must fit into one sequence that matches their times and
- * that a single exchange could have produced. Orders are independent of each other, so each order has its own short
- * history.
+ * Checks that no definite answer about an order was wrong (linearizability, by the search of Wing and Gong). Clients
+ * place, cancel and read an order through any front. One sequence must explain all answers about the order: it matches
+ * their times, and a single exchange could have produced it. Each order is checked separately.
  */
 
 export type Answered = {
@@ -34,7 +33,7 @@ function after(state: State, { kind, outcome }: Answered): State | undefined {
   return outcome === 'unknown' ? state : undefined
 }
 
-/** Returns whether all answers about one order can be right together. */
+/** Returns whether one sequence of requests explains all answers about an order. */
 export function isRight(answers: readonly Answered[]): boolean {
   const tried = new Set<string>()
   const search = (left: readonly Answered[], state: State): boolean => {
@@ -43,7 +42,7 @@ export function isRight(answers: readonly Answered[]): boolean {
     const key = `${state} ${left.map((each) => answers.indexOf(each)).join()}`
     if (tried.has(key)) return false
     tried.add(key)
-    // A request that was sent after the answer to another one takes effect after it.
+    // Only a request that was sent before the earliest remaining answer can take effect next.
     const firstEndMs = Math.min(...left.map(({ untilMs }) => untilMs))
     return left.some((each) => {
       const next = each.fromMs <= firstEndMs ? after(state, each) : undefined

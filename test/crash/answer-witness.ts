@@ -1,7 +1,7 @@
 /**
- * Clients that place, list and cancel their own orders through all fronts at once, while the cluster has faults, and
- * record the answers: in the end no definite answer may be wrong (`answer-history.ts`). No other client trades at their
- * price, so that an order is open from its placement to its cancel.
+ * Clients that place, list and cancel their own orders through all fronts while the cluster has faults. The answers are
+ * recorded, and in the end no definite answer may be wrong (`answer-history.ts`). No other client trades at the price
+ * of these orders, so an order is open from its placement to its cancel.
  */
 
 import assert from 'node:assert/strict'
@@ -45,8 +45,8 @@ export function startWitness(
 
   async function lane(marketId: MarketId): Promise<void> {
     const trader = traderNumbered(randomInt(1_000_000, 2 ** 47))
-    // Writes go through one front, and most reads through the other. An owner that was replaced detects this at its
-    // next write, but not at a read, so its reads may be wrong.
+    // Writes go through one front, and most reads through the other. The owner of a market may have been replaced. It
+    // detects this at its next write, but not at a read, so its answers to reads may be wrong.
     const first = randomInt(fronts.length)
     const other = (first + 1) % fronts.length
     while (!isOver) {

@@ -69,7 +69,7 @@ type CrashOptions = {
 /** A fault: its target, how it is caused, and how it is repaired. */
 type Blow = {
   readonly what: string
-  /** The node whose market threads are affected; undefined if all markets are. */
+  /** The node whose market threads are affected; undefined if the fault affects all markets. */
   readonly node: string | undefined
   readonly hit: () => Promise<void>
   readonly mend: () => Promise<void>
@@ -264,8 +264,8 @@ async function roundOf(
   const done = blow.hit().then(blow.mend)
   done.catch(() => undefined)
   if (event === 'nats-split') {
-    // A replaced owner detects the replacement at its next append. Its other answers can be wrong only until then. So
-    // the load sends no orders during the split.
+    // A replaced owner detects the replacement at its next append. Only until then can its other answers be wrong,
+    // which the witness checks. So the load sends no orders during the split.
     load.rest(true)
     await done
     load.rest(false)

@@ -1,10 +1,11 @@
 /**
  * Kills the exchange with SIGKILL again and again under a seeded flow of orders, and counts lost and duplicated
- * commands. After each restart every answered command must be present and none duplicated. The open orders of the
- * markets must equal those of the log, and the database must agree with the markets. If nothing was in flight at the
- * kill, the whole state of the markets must be unchanged, including every queue of every book. Every few kills, the run
- * starts with a new data folder. In every second folder snapshots and truncation run all the time. The log of such a
- * folder is not complete, so the database is compared only with the answers and the markets.
+ * commands. After each restart every answered command must be present exactly once. The open orders of the markets must
+ * equal those of the log, and the database must agree with the markets. If nothing was in flight at the kill, the whole
+ * state of the markets must be unchanged.
+ *
+ * Every few kills, the run starts with a new data folder. In every second folder, snapshots and truncation run all the
+ * time. The log of such a folder is not complete, so the database is compared only with the answers and the markets.
  */
 
 import assert from 'node:assert/strict'
@@ -37,7 +38,7 @@ export type CrashFigures = {
   duplicated: number
   /** Number of kills during a start, before the exchange was ready. */
   killedWhileStarting: number
-  /** Number of restarts after which the state was compared with the state before the kill, and was the same. */
+  /** Number of restarts after which the state equalled the state before the kill. */
   sameStates: number
 }
 
@@ -235,7 +236,8 @@ async function check(checked: Checked): Promise<void> {
 }
 
 /**
- * Submits every answered order again, and checks that none has an effect. Returns how many were accepted as new ones.
+ * Submits every accepted order again, and checks that the open orders stay the same. Returns the number of orders that
+ * were accepted as new.
  */
 async function resubmitted(
   child: Child,

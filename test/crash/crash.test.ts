@@ -4,8 +4,9 @@ import { WHOLE } from '../support/sample.ts'
 import { crashRun, type KillKind } from './crash-run.ts'
 
 /**
- * Makes one kill of each kind in one folder. Whether its log is truncated is random. With `npm run test:whole`, makes
- * the kills in one folder with truncation and one without. `npm run crash` draws kinds and instants at random.
+ * Kills the exchange once in each way, in one data folder. The seed decides whether the folder's log is truncated. `npm
+ * run test:whole` uses two folders: one with truncation and one without. `npm run crash` draws kinds and instants at
+ * random.
  */
 const KINDS: readonly KillKind[] = ['loaded', 'settled', 'starting']
 const FOLDERS = WHOLE ? 2 : 1

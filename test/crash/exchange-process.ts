@@ -21,7 +21,7 @@ const [dataDir = '', env = '{}'] = process.argv.slice(2)
 const exchange = await startExchange(dataDir, { env: JSON.parse(env) as Record<string, string> })
 
 function send(message: object): void {
-  // If the parent process is gone, nobody needs the message.
+  // Ignores errors: if the parent process is gone, the message is not needed.
   process.send?.(message, () => {})
 }
 
@@ -32,8 +32,8 @@ async function state(): Promise<{ views: MarketView[]; open: OpenOrder[] }> {
     const answer = await exchange.askThread(thread, 'Markets', {})
     views.push(...(answer as { views: MarketView[] }).views)
   }
-  // The order of the markets depends on which market was loaded first, so the lists are sorted by market. The order of
-  // the orders within a market is compared.
+  // The markets are in the order in which they were loaded, so both lists are sorted by market. Within a market, the
+  // open orders keep their sequence, which is compared.
   const open = await openOrders(exchange)
   open.sort((a, b) => (a.marketId < b.marketId ? -1 : Number(a.marketId > b.marketId)))
   views.sort((a, b) => (a.market.id < b.market.id ? -1 : 1))

@@ -123,7 +123,8 @@ export async function makeOrder(random: Random, pit: Pit): Promise<Life> {
   const { domain } = pit
   const marketId = random.pick(pit.markets)
   const side = random.int(0, 1)
-  // Sells are priced a little above buys and overlap them, so that about half of the orders match.
+  // Sell prices are on average a little above buy prices, and the two ranges overlap, so that about half of the orders
+  // match.
   const price = 500_000 + random.int(-6, 4) * 1_000 + side * 2_000
   const fields = {
     side,

@@ -124,8 +124,8 @@ export async function raceForLog(options: Options): Promise<LogCrashReport> {
         ...{ partitions: RACED_PARTITIONS, own: [partition], checkpointThread: false },
       })
       const { lastOffset } = log.state(partition)
-      // A newly opened log has the rows of the partition's base (its stored copy) and, from the database, the later
-      // rows.
+      // A newly opened log reads the older rows from the partition's base (its stored copy), and the later rows from
+      // the database.
       for (const { offset, event } of log.read(
         partition,
         log.state(partition).firstOffset,

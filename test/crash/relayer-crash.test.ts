@@ -87,8 +87,8 @@ test('the relayer executes each operation once despite kills and faults of the c
 
   await t.test('the relayer retries chain requests that fail with temporary errors', async () => {
     const { owner, request } = await someone()
-    // Number of errors for each request that an operation causes. The indexer also requests blocks, and may receive
-    // some of the errors instead.
+    // Number of errors that the chain proxy returns for each method that an operation requests. The indexer also
+    // requests blocks, and may receive some of these errors.
     const errorTimes = {
       eth_call: 2,
       eth_estimateGas: 2,

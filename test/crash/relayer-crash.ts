@@ -28,8 +28,8 @@ export type KillPoint = {
 export const KILL_POINTS: readonly KillPoint[] = [
   { method: 'eth_call', after: false },
   { method: 'eth_estimateGas', after: true },
-  // The database has the operation, but nothing is signed yet. The simulation requested the fees once before, hence
-  // `behind`.
+  // The database has the operation, but nothing is signed yet. The simulation also requests the fees, before it
+  // estimates the gas. `behind` skips this earlier request.
   { method: 'eth_maxPriorityFeePerGas', after: false, behind: 'eth_estimateGas' },
   // Signed and journalled, not broadcast.
   { method: 'eth_sendRawTransaction', after: false },
@@ -116,9 +116,9 @@ export async function crashRelayerOnce(
     held.isHere = true
     await dead.promise
   }
-  // Sends the first two operations first: their held requests name their owner, so they delay no other operation. The
-  // others follow in reverse order of their kill points, so that no held operation blocks a request that a later one
-  // needs.
+  // Starts the operations with the first two kill points first. Their held requests name the owner, so they hold no
+  // request of another operation. The other operations start in reverse order of their kill points. So each one passes
+  // the earlier kill points before another operation holds requests there.
   const [early, late] = [crowd.slice(0, 2), crowd.slice(2).toReversed()]
   for (const one of [...early, ...late]) {
     underWay.push(one)
@@ -193,8 +193,8 @@ async function killedAt(
 }
 
 /**
- * Sends a request again, like a client that retries on errors, until it is held at its kill point. It can fail before
- * that: requests in a batch with a held request get no answer, as if the chain were unreachable.
+ * Sends a request again, like a client that retries on errors, until it is held at its kill point. An attempt may fail
+ * earlier: a chain request that is batched with a held one gets no answer.
  */
 async function submitUntilHeld(
   relayed: Relayed,

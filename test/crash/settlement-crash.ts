@@ -76,7 +76,10 @@ export function randomKills(kills: number, seed: number): (KillPoint | undefined
 
 export type CrashReport = {
   kills: number
-  /** Number of kills at their kill point, or at a random time if they have no point. */
+  /**
+   * Number of kills that happened at their kill point or at their random time. The others happened after a timeout,
+   * without reaching their kill point.
+   */
   inTime: number
   /** Number of kills while a transaction was signed and not yet final. */
   underWay: number
@@ -175,7 +178,7 @@ async function startChild({ chain, proxy, dataDir, marketId }: Scene): Promise<C
     SIBYL_SETTLEMENT_BATCH_WAIT_MS: '20',
     SIBYL_SETTLEMENT_POLL_MS: '50',
     SIBYL_SETTLEMENT_MAX_LAG_SECONDS: '0',
-    // On a busy machine a thread may miss three short health checks in a row, and would be restarted.
+    // With a shorter interval, a thread on a busy machine could miss three health checks in a row and be restarted.
     SIBYL_HEALTH_INTERVAL_MS: '5000',
   }
   const entry = new URL('./exchange-process.ts', import.meta.url)

@@ -38,8 +38,7 @@ export async function stopAtRandomInstants(options: {
 }): Promise<StopReport> {
   const random = randomFrom(options.seed)
   const report = { stops: 0, beforeItBegan: 0, whileStarting: 0, whenOpen: 0, orders: 0 }
-  // Only the folder of exchanges without a chain is kept for the next start: with a local chain, each start begins with
-  // new data.
+  // All exchanges without a chain share this folder. Each exchange with a local chain gets a new folder.
   const kept = mkdtempSync(join(tmpdir(), 'sibyl-stop-'))
   const accepted: string[] = []
   try {
@@ -57,7 +56,8 @@ export async function stopAtRandomInstants(options: {
       const end = await exchange.exited
       const found = await traded
       const story = `${signal} after ${stopAfterMs} ms, ${devnet ? 'with' : 'without'} a chain`
-      // Node cannot handle a signal in its first moments, in which the exchange has done nothing yet.
+      // In its first moments, Node cannot handle a signal. The signal then ends the process, which has done nothing
+      // yet.
       const began = exchange.output() !== '' || traces(dataDir) !== before
       if (began || end !== signal) assert.equal(end, 'code 0', `${story}:\n${exchange.output()}`)
       await assertNothingLeft(exchange, story)

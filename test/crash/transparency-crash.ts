@@ -1,9 +1,9 @@
 /**
- * Kills an exchange with a public log again and again while it accepts orders and a witness repeatedly
- * requests checkpoints. Half of the kills happen right after a new checkpoint. No checkpoint may contradict
- * an earlier one. In the end the whole log is verified and replayed. Every signed checkpoint must be one of
- * its prefixes, and every accepted order must be in it. `crashUnderWitness` starts a process after each kill;
- * in `crashTakeovers` a second node is already running and takes over.
+ * Kills an exchange with a public log again and again while it accepts orders and a witness repeatedly requests
+ * checkpoints. Half of the kills happen right after a new checkpoint. No checkpoint may contradict an earlier one. In
+ * the end the whole log is verified and replayed. Every signed checkpoint must match a prefix of the log, and the log
+ * must contain every accepted order. `crashUnderWitness` starts a process after each kill; in `crashTakeovers` a second
+ * node is already running and takes over.
  */
 
 import assert from 'node:assert/strict'
@@ -38,7 +38,10 @@ type WitnessedReport = {
 /** Orders under way at once. */
 const LANES = 8
 const ORDERS_MAX = 200
-/** The exchange publishes every 100 ms, so a shorter pause would only take its CPU time. */
+/**
+ * Pause between two requests of the witness. The exchange publishes only every 100 ms, so an even shorter pause would
+ * only waste CPU time.
+ */
 const WITNESS_PAUSE_MS = 20
 const COLLECT_PAUSE_MS = 2
 /** Maximum numbers of accepted orders and of cosigned checkpoints before the kill. */

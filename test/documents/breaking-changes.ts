@@ -141,7 +141,7 @@ function compare(pair: Pair, where: Where): string[] {
     return compareChoices(choices.before ?? [before], choices.after ?? [after], inner)
   }
   const types = { before: typesOf(before), after: typesOf(after) }
-  // Every earlier request must still be valid, and every new answer must be one that clients can read.
+  // In a request, the new types must include the old ones. In an answer, the old types must include the new ones.
   const [narrow, wide] =
     direction === 'request' ? [types.before, types.after] : [types.after, types.before]
   if (!isWithin(narrow, wide)) {
@@ -166,7 +166,10 @@ function compare(pair: Pair, where: Where): string[] {
   ]
 }
 
-/** Compares lists of alternatives: each alternative of one side must fit some alternative of the other. */
+/**
+ * Compares lists of alternatives. In a request, each old alternative must fit a new one. In an answer, each new
+ * alternative must fit an old one.
+ */
 function compareChoices(before: readonly Json[], after: readonly Json[], where: Where): string[] {
   const isRequest = where.direction === 'request'
   const [each, some] = isRequest ? [before, after] : [after, before]
@@ -176,7 +179,7 @@ function compareChoices(before: readonly Json[], after: readonly Json[], where: 
       compare(isRequest ? { before: one, after: other } : { before: other, after: one }, where),
     )
     if (reasons.some((reason) => reason.length === 0)) continue
-    // For the message, the alternative at the same index is the most likely counterpart.
+    // The message describes the alternative at the same index, which is the most likely counterpart.
     const likely = reasons[index] ?? reasons[0] ?? []
     broken.push(...(likely.length > 0 ? likely : [`${where.at}: a choice is gone`]))
   }
@@ -289,7 +292,7 @@ function entriesOf(value: unknown): [string, Json][] {
 }
 
 /**
- * Keys of objects whose own keys are free names, such as field names. These names are kept, even
+ * Keys whose objects have free names as keys, such as field names. The keys of these objects are kept, even a key named
  * `description`.
  */
 const NAMED = new Set(['properties', 'schemas', 'messages', 'paths', 'responses', 'content'])

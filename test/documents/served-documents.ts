@@ -27,7 +27,7 @@ export async function servedDocuments(): Promise<Documents> {
   }
 }
 
-/** Returns the documents that an exchange serves. It must run with the settings `USUAL`. */
+/** Returns the documents that an exchange serves. The exchange must run with the settings `USUAL`. */
 export async function documentsOf({ url }: { readonly url: string }): Promise<Documents> {
   const read = async (name: string): Promise<Document> =>
     (await (await fetch(`${url}/${name}`)).json()) as Document

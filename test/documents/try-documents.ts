@@ -51,8 +51,9 @@ const COMPARED = [
 ] as const
 
 /**
- * Corrections of the last release's document. The server always required this body and its field. A name of an API key
- * with a control character made a database server fail, or broke the list of keys. So such a name is refused now.
+ * Changes that only correct the last release's document. The server has always required the body of a position sync and
+ * its field. Names of API keys with control characters made a database server fail or broke the list of keys, so they
+ * are refused now.
  */
 const CORRECTED: ReadonlySet<string> = new Set([
   'POST /api/v1/positions/{marketId}/sync: it needs a body now',
@@ -88,7 +89,7 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
         const released = parseApiVersion((before.info as { version: string }).version)
         const now = parseApiVersion(API_VERSION)
         if (now?.major !== released?.major || (now?.minor ?? 0) > (released?.minor ?? 0)) continue
-        // Compared in the opposite direction, an addition shows as a removal.
+        // With the two documents swapped, an addition is reported as a removal.
         assert.deepEqual(find({ before: contractOf(served[name]), after: before }), [])
       }
     },

@@ -1,7 +1,7 @@
 /**
- * Feeds the indexer and a database with logs of every event that the exchange reads: those of honest activity, and
- * between them logs with values that no honest contract writes. The indexer always reaches the newest block, and its
- * sums of the honest events are exact.
+ * Feeds the indexer with logs of every event that the exchange reads. Between logs of honest activity come logs with
+ * values that no honest contract writes. The indexer must always reach the newest block, and its sums of the honest
+ * events in the database must be exact.
  */
 
 import assert from 'node:assert/strict'
@@ -231,7 +231,7 @@ class Flow {
     return this.proposed(market)
   }
 
-  /** Makes any event of any account with any values, complete or damaged. */
+  /** Makes a log of a random event, account and values, complete or damaged. */
   hostile(): Planned {
     const { random } = this
     const [abi, own] = random.pick([
@@ -292,8 +292,7 @@ class Flow {
     const change = name === 'PositionSplit' ? amount : -amount
     return [
       ({ locked }) => {
-        // The collateral counts although the market may be created later. Events with made-up market ids change
-        // nothing.
+        // Counts only the collateral of markets that exist in the model. Events with made-up market ids change nothing.
         const before = locked.get(id)
         if (before !== undefined) locked.set(id, before + change)
       },

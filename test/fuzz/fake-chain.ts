@@ -1,6 +1,6 @@
 /**
- * A node of a chain that consists of logs only: a test fills the blocks, with any content. It answers the requests of
- * the chain reader, and nothing else.
+ * A simulated chain node whose blocks contain only logs. A test fills the blocks with any content. The node answers
+ * only the requests of the chain reader.
  */
 
 import { type Hex, keccak256, stringToHex } from 'viem'
@@ -38,10 +38,7 @@ type Filter = {
 }
 
 const START_SEC = 1_800_000_000
-/**
- * A Bloom filter that matches every log. So the reader checks for each block with this filter that no logs of the block
- * are missing.
- */
+/** A Bloom filter that matches every log, so the reader must check each block for missing logs. */
 const FULL_BLOOM = `0x${'ff'.repeat(256)}`
 
 export function fakeChain(

@@ -1,6 +1,6 @@
 /**
- * `npm run fuzz -- chain [logs [seed]]`: hostile logs among honest ones, on SQLite and, where a server
- * answers, on MariaDB or MySQL.
+ * `npm run fuzz -- chain [logs [seed]]`: feeds the indexer with hostile logs among honest ones, on SQLite and, if a
+ * server is available, on MariaDB or MySQL.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
  * `npm run fuzz -- front --seconds 60 --seed 1`: sends malformed requests, headers, bodies and tokens to the front of a
  * real exchange, whole and in pieces, over raw sockets. Nothing may crash, no answer may be a 5xx other than 503, and
- * every answer must be well formed. Prints its seed, and the inputs by kind.
+ * every answer must be well formed. Prints the seed, and the number of inputs of each kind.
  */
 
 import assert from 'node:assert/strict'

@@ -4,7 +4,7 @@ export type Verdict = {
   /** Answers that are whole. */
   readonly complete: number
   readonly faults: readonly string[]
-  /** The statuses of the answers, except for those that the HTTP library itself sends. */
+  /** Statuses of the answers. A status that the HTTP library itself sent is marked `of the library`. */
   readonly seen: readonly string[]
 }
 

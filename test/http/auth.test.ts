@@ -143,7 +143,7 @@ const ROWS: readonly Row[] = [
   [
     'the standard alphabet',
     () => {
-      // The bytes 0xfb 0xff are encoded with the two characters that differ between base64 and base64url.
+      // The base64 of this text has characters that base64url does not use.
       const segment = Buffer.from(
         `{"kid":"${kid}","ts":${NOW_SEC},"n":"${n()}","x":"ÿÿ~~~~>>>???"}`,
       )

@@ -304,7 +304,7 @@ test('a request whose body length is ambiguous is refused, and its connection is
     'HEAD /who HTTP/1.1\r\nhost: x\r\n',
   ]
   const chunks = '2\r\n{}\r\n0\r\n\r\n'
-  // Each request has the body that the HTTP library would read.
+  // Header lines, each with the body that the HTTP library would read.
   const twice: [lines: string, body: string][] = [
     ['content-length: 2\r\ncontent-length: 4\r\n', '{}'],
     ['content-length: 4\r\ncontent-length: 2\r\n', '{}  '],

@@ -79,7 +79,7 @@ test('units that a client spent at another machine are subtracted from its local
   const read = (ip: string) => there.limit({ ...ARRIVAL, ip, cost: 'read' }, undefined)
   for (let times = 0; times < 3; times++) assert(read('10.0.0.1').allowed)
   assert(read('10.0.0.2').allowed)
-  // A message between fronts has room for the draws of two addresses, so those of the third are left out.
+  // A message between fronts has room for the draws of two addresses, so the draws of the third address are left out.
   assert(read('10.0.0.3').allowed)
   const taken = draws.take()
   assert.deepEqual(draws.take(), [])
@@ -124,7 +124,7 @@ test('orders without sufficient funds have a separate burst and rate limit, on e
   )
   nowMs += 1_000 / perSecond
   assert.equal(unfunded.waitSec('10.0.0.1', KEY), 0)
-  // Orders that were in flight at the first refusal bring the bucket below zero, which delays later ones.
+  // Orders that were in flight at the first refusal bring the bucket below zero, which delays later orders.
   count('10.0.0.1', 1 + 5 * perSecond)
   assert.equal(unfunded.waitSec('10.0.0.1', undefined), 6)
   nowMs += 5_000

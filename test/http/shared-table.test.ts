@@ -72,7 +72,7 @@ test('the lock of a thread that died is taken over', () => {
   const memory = makeSharedTable(1, 'secret')
   const words = new Int32Array(memory.words)
   words.fill(0)
-  // The lock of each set of records is its first word, and memory for one record has only one set.
+  // The first word of a set of records is its lock. Memory for one record has only one set, so word 0 is the lock.
   Atomics.store(words, 0, 1)
   let updated = false
   new SharedTable(memory).update(

@@ -267,7 +267,7 @@ for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
     t.diagnostic(JSON.stringify(figures))
     assert.equal(figures.wakes > 5, dozes)
     assert(figures.lost > 1 && figures.dropped > figures.lost && figures.resets > 0)
-    // The queue exceeds the maximum of unread bytes only by some answers to requests.
+    // Only some answers to requests are queued beyond the maximum of unread bytes.
     assert(figures.untaken < 2 * UNTAKEN_MAX, `${figures.untaken} bytes were queued`)
     assert(far.isOpen)
   })
@@ -298,7 +298,7 @@ test('a front receives only openings and closings of markets in an idle partitio
   const before = seqOf(0)
   const received = figures.events
   for (let turn = 0; turn < 50; turn++) link.step(0)
-  // The other partition is still followed, and receives later events.
+  // The front still follows the other partition, and receives its later events.
   const quiet = seqOf(1)
   while (seqOf(1) === quiet) link.step(1)
   await heardOf(1)

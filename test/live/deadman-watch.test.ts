@@ -84,8 +84,8 @@ test('a dead-man switch in memory fires even if the database is unavailable', as
   await watch.turn()
   assert.deepEqual(world.cancelled, [traderNamed('ann')])
   assert.ok(world.failures > 0)
-  // The fired switch is still stored. Once the database is back, it is cleared without firing again, because that would
-  // cancel new orders.
+  // The fired switch is still stored. Once the database is available, the watch clears the switch without firing it
+  // again: firing again would cancel new orders.
   await setImmediate()
   world.isAway = false
   await watch.turn()
@@ -107,7 +107,7 @@ test('a due dead-man switch is read from the database again before it fires, bec
   const bob = { keyId: 'k2', address: traderNamed('bob'), dueAtMs: 1_003_000 }
   const { world, watch, stored } = given([ann(1_000_000), bob])
   world.before = async () => {
-    // Cancelling Ann's orders takes so long that Bob's switch is due meanwhile, but Bob renews it before that.
+    // While Ann's orders are cancelled, the time of Bob's switch is reached. But by then Bob has renewed the switch.
     world.nowMs = 1_004_000
     stored[stored.findIndex(({ keyId }) => keyId === 'k2')] = { ...bob, dueAtMs: 1_050_000 }
   }

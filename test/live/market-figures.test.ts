@@ -100,8 +100,8 @@ test('a front computes a market’s figures without a database read if it has fo
     ...{ lastPrices: [400_000, 700_000], lastOutcome: 1, priceChanges24h: [0, 0] },
     ...{ volume24h: 1_100_000n, trades24h: 2, totalVolume: 1_100_000n },
   })
-  // A day and a minute later, the last price before the new trade is the price of 24 hours ago. The older
-  // trades no longer count in the 24-hour volume.
+  // A day and a minute later, all earlier trades are older than 24 hours and no longer count in the 24-hour volume.
+  // Their last price is now the price of 24 hours ago.
   clock.advance(DAY_MS + 60_000)
   market.at(DAY_MS / 1_000 + 60)
   trade(0.42)
@@ -144,7 +144,7 @@ test('a front reads a market’s figures again until the database contains the l
   const { market, clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   await now()
-  // The figures were loaded a moment ago, so the database may not have the later trades yet.
+  // The front read the figures less than a second ago, so it does not read them again yet.
   clock.advance(999)
   await now()
   assert.equal(asked.length, 1)

@@ -103,7 +103,8 @@ test('a read that is refused because too many reads wait does not affect a later
   const ask = (market: MarketId, ip: string) =>
     waiters.until(market, 6, { deadlineAtMs: 60_000, ip })
   const waiting = Array.from({ length: 50 }, () => ask(other, '192.0.2.1'))
-  // Both requests arrive in one turn, so the refusal is sent when the second one already waits.
+  // Both requests arrive in one turn of the event loop. So when the first request is refused, the second one already
+  // waits.
   const refused = ask(id, '192.0.2.1')
   const honest = ask(id, '192.0.2.2')
   assert.equal((await refused)?.rejected, 'RATE_LIMITED')

@@ -18,7 +18,7 @@ import { startExchange } from '../support/exchange.ts'
 
 const RUN_TS = new URL('../../loadtest/run.ts', import.meta.url).pathname
 const SMALL = ['--seconds', '3', '--rate', '40', '--traders', '6', '--sockets', '4', '--seed', '3']
-/** All markets of the exchange, so that the complementary one is among them, with enough orders for each. */
+/** Options for a run on all markets, including the complementary one, with enough orders for each market. */
 const ALL_MARKETS = [...SMALL, '--markets', '100', '--rate', '150']
 
 /** Starts a TLS proxy in front of an exchange; needs openssl. */

@@ -82,7 +82,7 @@ async function textOf(stream: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-/** Filters whole frames out of the exchange's data, after its answer to the upgrade. */
+/** Drops single frames from the exchange's data. The answer to the upgrade passes unchanged. */
 function frameFilter(passes: (message: string) => boolean): (chunk: Buffer) => Buffer {
   let rest: Buffer = Buffer.alloc(0)
   let upgraded = false

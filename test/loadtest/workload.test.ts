@@ -14,7 +14,7 @@ test('the planned load is equal for equal seeds and differs for different seeds'
 
 test('the planned load has the requested rate, rising times, and only markets and traders of the run', () => {
   const plan = [...planOf(workloadOf(RUN))]
-  // Ten thousand arrivals: five standard deviations are five hundred.
+  // About 10,000 arrivals are expected, with a standard deviation of 100. So 500 is five standard deviations.
   assert(Math.abs(plan.length - RUN.rate * RUN.seconds) < 500, `${plan.length}`)
   let lastMs = 0
   let number = 0

@@ -174,7 +174,7 @@ function nextBatch(
   return { closed: [...once.values()], reopenedHashes: [...reopenedHashes] }
 }
 
-/** Checks that every required order is known. For orders that may be forgotten, either answer is right. */
+/** Checks that the partition finds every order that must be kept. Orders that may be forgotten are not checked. */
 function check(partition: Partition<Noted>, known: Known, nowSec: number): void {
   const hashes = [...known.keys()]
   const found = partition.closedOrders(hashes)
@@ -213,7 +213,8 @@ test('if the filters of all closed-order files do not fit in memory, the log kee
     names.push(runFiles().find((name) => !names.includes(name))!)
   }
   assert.equal(partition.closedRuns().filterBytes, 8_192)
-  // Filters in memory are not read again, so damage on the disk goes unnoticed.
+  // Damages the files on the disk. Filters in memory are not read again, so the log does not notice damage to these
+  // filters.
   for (const name of names) {
     const file = openSync(join(partitionPaths(dataDir, 0).runs, name), 'r+')
     writeSync(file, Buffer.alloc(4_096, 0x5a), 0, 4_096, 200 * 128)
@@ -415,7 +416,8 @@ test('the log reports a damaged or missing file of closed orders as corruption a
     assert.throws(() => partition.closedOrders(hashesOf(orders)), corrupt, `byte ${at}`)
     close(partition)
   }
-  // A filter that is not kept in memory is checked too: it must not report a closed order as new.
+  // If a filter is not kept in memory, the log detects its damage when it reads the filter. Otherwise a closed order
+  // could count as new.
   flip(dataBytes + 5)
   partition = open({ tailMax: 400, filterBytesMax: 0 })
   assert.throws(() => partition.closedOrders(hashesOf(orders)), corrupt)

@@ -163,7 +163,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     await log.append(0, { events: [note(2)], nowMs: NOW, reopened: hashes.slice(1) })
     assert.deepEqual(log.closedOrders(0, hashes), [orders[0], undefined, undefined])
     await log.append(0, { events: [note(3)], nowMs: NOW, closed: [again] })
-    // Closing a closed order again replaces its row. The earlier row is removed once it has no orders left.
+    // Closing a closed order again writes it to a new row. The earlier row is removed once it has no orders left.
     await log.append(0, { events: [note(4)], nowMs: NOW, closed: [{ ...again, matches: 10 }] })
     for (const reopen of [false, true]) {
       if (reopen) log = await reopened(log)

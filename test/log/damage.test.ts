@@ -208,8 +208,8 @@ test('a bit flipped in any byte of the hash of a closed order is found when the 
   let places = 0
   for (const hash of flow.hashes) {
     const bytes = Buffer.from(hash.slice(2), 'hex')
-    // A hash that spans two pages cannot be found in the file, so it is skipped. Splitting a page leaves an
-    // old copy of a hash, so every copy is damaged.
+    // A hash that spans two pages cannot be found in the file, so it is skipped. A page split can leave an old copy of
+    // a hash, so the test damages every copy.
     if (!database.includes(bytes)) continue
     places++
     const { from, step } = sweep(0, 3, PART)

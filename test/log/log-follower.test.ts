@@ -1,4 +1,4 @@
-/** A copy of a log that another machine writes. */
+/** Tests a log follower: a copy of a log that another machine writes. */
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'

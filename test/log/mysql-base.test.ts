@@ -1,6 +1,6 @@
 /**
- * Bases (copies of a partition's files) of a log in a database server, made while the owner changes or the copying is
- * interrupted.
+ * Tests the bases (copies of a partition's files) of a log in a database server, while the owner changes or the copying
+ * is interrupted.
  */
 
 import assert from 'node:assert/strict'

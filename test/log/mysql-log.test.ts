@@ -231,7 +231,7 @@ function tests(databases: TestDatabases): void {
       baseEveryBytes: 4_000,
       watch: {
         ...{ appended() {}, retried() {}, fenced() {}, doubted() {} },
-        // A base that is being made when the log is closed is abandoned.
+        // If the log is closed while a base is being made, the base is abandoned and does not count.
         based: (_, failed) => {
           if (failed === undefined) based++
         },
@@ -453,7 +453,7 @@ async function cuttingProxy(url: string) {
     let losesAnswer = false
     const end = () => {
       client.destroy()
-      // The delayed statement is still on its way to the server, so that connection stays open.
+      // The held statement is sent on this connection later, so the connection to the server stays open.
       if (late?.behind !== behind) behind.destroy()
       open.delete(client)
     }

@@ -1,6 +1,7 @@
 /**
- * Connections to a database server whose defaults differ from those that a log needs: it does not commit by itself,
- * uses TLS with its own certificate, and, if the provider is installed, is a Galera cluster of one.
+ * Tests connections to a database server whose defaults differ from those that a log needs. The server does not commit
+ * automatically, and uses TLS with its own certificate. If the provider is installed, the server is a Galera cluster of
+ * one.
  */
 
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-/** Opens a partition for writing, appends one event, prints the result, and stays until it is ended. */
+/** Opens a partition for writing, appends one event, prints the result, and keeps running until it is ended. */
 
 import { parentPort } from 'node:worker_threads'
 import { Fault } from '#domain/fault.ts'

@@ -144,7 +144,7 @@ test('a market snapshot can be read only once it is complete, and then replaces 
   const meta = { marketId: market, atOffset: 4, seq: 4, chunks: 3 }
   assert.deepEqual(stored(), { meta, chunks: chunks(0, 3) })
   for (const atOffset of [1, 2, 3]) {
-    // Takes each snapshot in a separate copy of the log, in which it is the only snapshot.
+    // Takes each snapshot in a separate copy of the log, which contains no other snapshot.
     const other = join(dataDir, `other-${atOffset}`)
     cpSync(join(dataDir, 'log'), join(other, 'log'), { recursive: true })
     rmSync(partitionPaths(other, 0).snapshots, { recursive: true })

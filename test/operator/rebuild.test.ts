@@ -54,7 +54,7 @@ await onBothDatabases('a lost database can be rebuilt', ({ fresh }) => {
         const marketId = trading.stream.markets[0]!.id
         await host.run({ type: 'CloseMarket', message: { marketId, reason: 'resolved' } })
       }
-      // The older copy ends after the first round; the other database continues to the end.
+      // The database `older` is filled only in the first round, and `kept` in every round.
       if (round === 0) await withDatabase(older, (database) => projectAll(host, database))
       await withDatabase(kept, (database) => projectAll(host, database))
       await cut(host, round * 100 + 1)
@@ -68,8 +68,8 @@ await onBothDatabases('a lost database can be rebuilt', ({ fresh }) => {
     assert(log.firstOffset(0) === 1 && host.log.state(0).firstOffset > 100)
     const lines: string[] = []
     const say = (line: string) => void lines.push(line)
-    // Rebuilds while the exchange runs. The first rebuild is aborted at once. Three later rebuilds write half of the
-    // log, write the rest, and find nothing left to write.
+    // Rebuilds while the exchange runs. The first rebuild is aborted at once. The second one writes half of the log,
+    // the third writes the rest, and the fourth finds nothing left to write.
     await withDatabase(lost, async (database) => {
       const stop = new AbortController()
       const first = await rebuild({

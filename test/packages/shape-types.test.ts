@@ -12,7 +12,7 @@ import { ROOT } from '../support/imports.ts'
 
 const run = promisify(execFile)
 
-/** Compares types member by member, so that equal types are equal however they are composed. */
+/** Compares types member by member, so that types with equal members are equal, however they are composed. */
 const EQUAL = `
 type Flat<T> = T extends object ? { [K in keyof T]: Flat<T[K]> } : T
 type Is<T, U> = (<V>() => V extends Flat<T> ? 1 : 2) extends <V>() => V extends Flat<U> ? 1 : 2 ? true : false

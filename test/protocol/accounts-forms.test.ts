@@ -1,4 +1,7 @@
-/** Sends the short forms through a real channel: each message arrives unchanged, whether it fits a form or not. */
+/**
+ * Tests the short forms of messages on a real channel: each message arrives unchanged, whether or not it has a short
+ * form.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

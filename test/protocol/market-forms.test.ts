@@ -1,4 +1,7 @@
-/** Sends the short forms through a real channel: each message arrives unchanged, whether it fits a form or not. */
+/**
+ * Tests the short forms of messages on a real channel: each message arrives unchanged, whether or not it has a short
+ * form.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -97,7 +100,7 @@ const answers: object[] = [
   reject('PRICE_OUT_OF_RANGE', 'order.price'),
 ]
 
-/** Sends every request, answers it with each of the answers in turn, and returns the messages of both sides. */
+/** Sends every request several times, uses the answers in turn, and returns the messages that each side received. */
 async function exchange(near: ChannelOptions, far: ChannelOptions) {
   const { port1, port2 } = new MessageChannel()
   const received: [string, unknown][] = []

@@ -108,7 +108,8 @@ test('a request that is unanswered at its deadline gets the result "late", and a
   assert.deepEqual(late, { unanswered: 'late' })
   assert.equal(near.inFlight, 0)
   onHeard(({ message, replyTo }) => {
-    // The new request uses the slot of the late one; only the new one may be answered.
+    // The new request reuses the slot of the late request. The late answer must not become the answer to the new
+    // request.
     far.reply(received[0]?.replyTo ?? 0, { n: 999 })
     far.reply(replyTo, message)
   })

@@ -50,7 +50,8 @@ test('the guarded clock follows the wall clock while it agrees with the monotoni
   pass(10)
   jump(-5_000)
   assert.equal(now(), 125_000)
-  // A clock that is fast by half a percent gains seven minutes a day, and is followed all the time.
+  // The wall clock runs half a percent fast, and so gains seven minutes a day. The guarded clock follows it all the
+  // time.
   pass(86_400, 1.005)
   assert.equal(now(), wall() - START_MS)
   assert.deepEqual(said, [])
@@ -135,7 +136,7 @@ test('time never skips a second without confirmation, whatever the wall clock do
     pass(1)
     const isConfirmed = said.slice(known).some(({ type }) => type === 'confirmed')
     const moved = now() - before
-    // Within the bound the wall clock may be followed at once; beyond it, only after a confirmation.
+    // The guarded clock may follow a jump within the bound at once, and a larger jump only after a confirmation.
     assert.ok(isConfirmed || Math.abs(moved) <= 2 * BOUND_MS + 2_000, `TEST_SEED=${seed}: ${moved}`)
     assert.ok(Number.isInteger(now()), `TEST_SEED=${seed}`)
     before = now()

@@ -19,7 +19,10 @@ const [ann, bob] = [traderNumbered(61), traderNumbered(62)]
 type Trader = typeof ann
 const [MARKET = ''] = demoMarketIds()
 
-/** Makes a trader with a client, a stream, and orders that match nothing. */
+/**
+ * Registers a trader. Returns the trader's client, and functions that open streams, and sign and list the trader's buy
+ * orders.
+ */
 async function traderOn(t: TestContext, exchange: Exchange, trader: Trader) {
   const signature = await privateKeyToAccount(trader.key).signMessage({
     message: registerMessage('Sibyl', trader.address),

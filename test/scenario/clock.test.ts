@@ -55,7 +55,8 @@ test('if the clock jumps by years, no market and no order expires until the new 
   assert.equal(await open(), before)
   assert.match(output(), /the clock has jumped/)
 
-  // The clock jumps and stays: after a while the new time is accepted, and orders that have expired by it end.
+  // The clock jumps and stays. After a while the new time is accepted, and orders that have expired at the new time
+  // end.
   writeFileSync(file, String(1_000 * DAY_MS))
   await eventually(async () => assert.match(output(), /the new time of the clock is accepted/))
   await eventually(async () =>

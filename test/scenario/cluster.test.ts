@@ -221,7 +221,7 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
     await eventually(() => assert.match(successor.output(), /this node serves accounts-0/))
     await eventually(async () => assert.deepEqual(await reservedOf(ann), reserved))
 
-    // One more trade settles, so the threads on the successor have found the node of the market.
+    // One more trade must settle. This shows that the threads on the successor have found the node of the market.
     const empty = createClient({ url: other.url, signer: devnetKey(40), retries: 0 })
     const sale = { ...TERMS, marketId, side: 'sell', price: 990_000 } as const
     await eventually(() => assert.rejects(empty.orders.place(sale), { code: 'INSUFFICIENT_FUNDS' }))

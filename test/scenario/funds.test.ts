@@ -106,7 +106,7 @@ describe('an exchange reserves the funds of orders', () => {
     const sender = from(EMPTY, crowded)
     const codes = new Map<string, number>()
     let last: SibylError
-    // Meanwhile the limit allows one more unfunded order per second.
+    // While this loop runs, the limit allows one more unfunded order per second.
     do {
       last = await codeOf(sender.orders.place(terms('buy', '10')))
       codes.set(last.code, (codes.get(last.code) ?? 0) + 1)
@@ -115,7 +115,8 @@ describe('an exchange reserves the funds of orders', () => {
     assert.equal(last.status, 429)
     assert.match(last.message, /insufficient funds or the limits of a delegate: wait \d+ s/)
     assert(codes.get('INSUFFICIENT_FUNDS')! >= UNFUNDED_BURST)
-    // The limit counts all clients of the address. Concurrent orders can bring it below zero.
+    // The limit applies to all clients of the IP address together. Concurrent orders can bring the remaining number
+    // below zero.
     const bob = from(BOB, crowded)
     await eventually(async () => {
       const many = Array.from({ length: 5 }, () => codeOf(sender.orders.place(terms('buy', '10'))))

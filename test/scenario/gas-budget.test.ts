@@ -78,7 +78,8 @@ describe('an exchange with a limit of six settled fills per trader and day enfor
     const bid = { outcome: 'YES', price: '0.1', size: '1', ttlSeconds: 3_600, side: 'buy' }
     await client.orders.place({ ...bid, marketId: other } as never)
     await place(12, 'sell', { price: '0.3' })
-    // The allowance is revoked in the block of the settlement, just before it, so that no simulation detects it.
+    // In the block of the settlement, the allowance is revoked just before the settlement, so that no simulation
+    // detects the revocation.
     await s.chain.automine(false)
     const { collateral, contracts } = s.chain
     await s.chain.chain.wallet(devnetAccount(13)).writeContract({

@@ -1,8 +1,9 @@
 /**
- * The relayer never pays for a last look, in which a trader prevents a matched trade from settling. Tested on the real
- * chain: funds and approvals that a matched trade or an open order needs cannot be revoked, however soon after the
- * match the request arrives. The settlement contract is paused, so that matched trades stay unsettled. The relayer pays
- * neither for cancellations of unknown orders, nor for redemptions worth less than their gas.
+ * Tests on the real chain that the relayer never pays for a last look: a request with which a trader prevents a matched
+ * trade from settling. The relayer refuses to revoke funds and approvals that a matched trade or an open order needs,
+ * however soon after the match the request arrives. The settlement contract is paused, so that matched trades stay
+ * unsettled. The relayer also pays neither for cancellations of unknown orders, nor for redemptions worth less than
+ * their gas.
  */
 
 import assert from 'node:assert/strict'

@@ -159,7 +159,7 @@ test('every read is correct in each stage of a market', async (t) => {
         resolved: false,
       },
     ])
-    // Bob sold 10 YES that had cost 5 for 4, and 5 NO that had cost 2.5 for 3.5.
+    // Bob sold 10 YES for 4, which had cost 5, and 5 NO for 3.5, which had cost 2.5.
     await realised(bob, 0, [0])
     const { activity } = await get(`/users/${ann.address}/activity?chain_id=31337`)
     assert.deepEqual(

@@ -1,4 +1,4 @@
-/** Labels, groups, replacements and `bookByMs`, over REST, the stream and the SDK. */
+/** Tests labels, groups, replacements and `bookByMs` of orders, over REST, the stream and the SDK. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'

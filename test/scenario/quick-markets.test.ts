@@ -70,7 +70,8 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
       assert.ok(evidence.start.timestamp >= quick.startTime * 1_000)
       assert.ok(evidence.end !== null && evidence.end.timestamp >= quick.endTime * 1_000)
       for (const { report, price } of [evidence.start, evidence.end]) {
-        // The report has the price with eight decimals as an integer; reports of fallback providers have dollars.
+        // The report of a usual provider has the price as an integer with eight decimals. The report of a fallback
+        // provider has the price in dollars.
         const dollars = `"${(price / 1e8).toFixed(2)}`
         const isTold = report.includes(`"${price}"`) || report.includes(dollars)
         assert.ok(isTold, `${price} is in the report of its provider: ${report}`)
@@ -143,9 +144,9 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
   }
 
   /**
-   * Trades in the next market that opens, or in a later one if the machine was too slow. It skips markets whose strike
-   * is from coinbase, which is used while the machine is too busy for the other sources. The history of coinbase has
-   * only whole minutes. So after the kill, coinbase could not give the price at the market's end.
+   * Trades in the next market that opens, or in a later one if the machine was too slow. Skips markets with prices from
+   * coinbase, which is used while the machine is too busy for the other sources. The history of coinbase has only whole
+   * minutes, so after the kill, coinbase could not give the price at the market's end.
    */
   async function tradedMarket(): Promise<StreamQuickMarket> {
     for (;;) {

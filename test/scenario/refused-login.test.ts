@@ -52,7 +52,7 @@ await onServerDatabase(
         assert.equal(checks.store?.ok, false)
         assert.match(checks.store?.why ?? '', /the database refused the login/)
       })
-      // When no lease is valid any more, every thread with a lease has been refused several times.
+      // A thread loses its lease only after several refused logins. So the test waits until no lease is valid.
       await eventually(async () => {
         const held = `select 1 from ${name}.leases where expires_at > utc_timestamp(3)`
         assert.equal((await onServer(held)).length, 0)

@@ -178,8 +178,8 @@ async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> 
     },
     async after(step, ...events) {
       if (!kills) {
-        // The message `resolved` arrives twice, in either order: when the market's log ends, and when the chain names
-        // the winner.
+        // The event `resolved` arrives twice: when the market's log ends, and when the chain names the winner. Either
+        // can come first, so repeated events count once.
         const names = () => {
           const all = received.slice(told).filter((message) => message.type === 'market')
           return [...new Set(all.map(({ event }) => event))]

@@ -170,7 +170,7 @@ test('an exchange can be started and stopped repeatedly', async (t) => {
   await t.test(
     'restarting an exchange on its data folder prints each step and finds the existing markets',
     async () => {
-      // The restart has another number of threads; each market stays in its partition.
+      // The exchange restarts with another number of threads. Each market must stay in its partition.
       await exchange.start({
         SIBYL_FRONT_THREADS: '1',
         SIBYL_MARKET_THREADS: '2',

@@ -78,7 +78,7 @@ test('all spans of an order, from its HTTP request to the transaction that settl
     assert.equal(confirmed?.attributes['sibyl.transaction.hash'], txHash)
   }
 
-  // The first order was sampled, and rested: its trace includes the later trade.
+  // The first order was sampled. It rested, so its trace includes the later trade.
   await eventually(() => {
     const others = collector.spans.filter(({ traceId }) => traceId !== TRACE_ID)
     assert.equal(new Set(others.map(({ traceId }) => traceId)).size, 1, 'the second is not sampled')

@@ -59,7 +59,7 @@ export async function twoTraders(
     return markets.find(({ id }) => id === marketId)?.bestAskPrice
   }
 
-  // The book of YES is built. Nothing crosses.
+  // Builds the book of YES from orders that do not match.
   const ann60a = await place(ann, 'sell', 'YES', '0.60', '10', 0)
   const ann58 = await place(ann, 'sell', 'YES', '0.58', '5', 0)
   const ann60b = await place(ann, 'sell', 'YES', '0.60', '8', 0)

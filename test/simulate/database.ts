@@ -26,8 +26,8 @@ import { type Life, type Scheduler, Violation } from './scheduler.ts'
 export type Tables = { readonly database: Database; readonly file: DatabaseFile }
 
 /**
- * A database in a file has no table of leases, because it belongs to one process. The simulation creates it, as in a
- * database server; times are milliseconds of the server's clock.
+ * A database in a file has no table of leases, because it belongs to one process. So the simulation creates the table
+ * that a database server would have. Times are milliseconds of the server's clock.
  */
 const LEASES =
   'drop table if exists leases; create table leases ' +

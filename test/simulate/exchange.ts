@@ -1,6 +1,7 @@
 /**
- * The simulated machines that run the market thread. One node at a time should run it; a simulation kills, pauses,
- * takes over and restarts the processes. The thread is the real one, and everything around it is simulated.
+ * Simulates the machines that run the market thread. Normally one node runs the thread at a time. The simulation kills,
+ * pauses and restarts processes, and starts a new owner beside the current one. The thread is real, and everything
+ * around it is simulated.
  */
 
 import type { MessagePort } from 'node:worker_threads'

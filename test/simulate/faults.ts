@@ -15,12 +15,15 @@ const RATE_MAX = {
   'append-lost': 0.02,
   /** The row is durable, but the append fails. */
   'append-unknown': 0.02,
-  /** The append fails, and its row arrives later; only with a database server. */
+  /** The append fails, but its row is stored later. Only with a log in a database server. */
   'append-late': 0.01,
   'append-slow': 0.05,
   /** An attempt to reopen a log fails. */
   'reopen-fails': 0.3,
-  /** The server does not confirm the owner (`confirm-fails`), or takes up to 3 s (`confirm-slow`). */
+  /**
+   * The server does not confirm that a node still owns its partitions (`confirm-fails`), or confirms it up to 3 s late
+   * (`confirm-slow`).
+   */
   'confirm-fails': 0.02,
   'confirm-slow': 0.02,
   'snapshot-fails': 0.1,

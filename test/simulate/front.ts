@@ -52,7 +52,7 @@ type Sent = {
 
 /** Orders that a client remembers. */
 const SENT_MAX = 60
-/** If the end of a session is not confirmed after this time, it is sent again. */
+/** Time after which an unconfirmed request to end a session is sent again. */
 const END_AGAIN_US = 4_000_000
 /** Share of placements in which one trader places several orders concurrently; only if funds are reserved. */
 const RUSH_SHARE = 0.04
@@ -181,14 +181,14 @@ export class Front implements Peer {
     const refused = await this.#funds.reserve(order, chain?.chainId ?? 0, deadline)
     if (refused === undefined) return true
     this.#trace('Reserve', order, refused)
-    // This refusal means that the request queue is full. Reservations alone never fill the queue, so it is full of
-    // requests for funds. Requests for funds must not delay reservations.
+    // The refusal means that the request queue is full. Reservations alone cannot fill the queue. So requests for funds
+    // have delayed a reservation, which they must never do.
     if (/^too many requests wait/.test(refused.detail ?? '')) {
       throw new Violation('reserve-room', `${order.orderHash} waits behind requests for funds`)
     }
     if (!isFinal(refused)) return undefined
-    // The market may have accepted the order before. Then it returns the first answer again, although the
-    // reservation was refused.
+    // The market may have accepted the order in an earlier attempt. The market then returns its first answer again,
+    // although this reservation was refused.
     const { marketId, orderHash, outcome } = order
     const before = await this.#thread.ask('RecallOrder', { marketId, orderHash, outcome })
     this.#oracle.recalled(order, pending, before)
@@ -223,7 +223,7 @@ export class Front implements Peer {
     this.#world.scheduler.after(1, check, this.life)
   }
 
-  /** Checks that the loaded board has every event that its link has delivered. */
+  /** Checks that the board, if it is loaded, has every event that the link to the market thread has delivered. */
   #checkDelivered(): void {
     if (!this.#load.isLoaded()) return
     for (const [id, seq] of this.#delivered) {
@@ -269,7 +269,7 @@ export class Front implements Peer {
       this.#watch(this.#endSession(random.pick([...this.#sessions])))
   }
 
-  /** Sends many requests for funds at once: they wait for the chain, and must not delay reservations. */
+  /** Sends many requests for funds at once. Requests for funds wait for the chain, but must not delay reservations. */
   #flood(random: Random): void {
     const trader = random.pick(TRADERS)
     for (let count = random.int(50, 400); count > 0; count--) this.#watch(this.fundsOf(trader))

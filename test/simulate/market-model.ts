@@ -189,8 +189,8 @@ export class MarketModel {
   }
 
   /**
-   * Subtracts returned quantity from the quantity that the order's failed trades may return. Reports a
-   * violation if too little is left.
+   * Records that an order got quantity back from its failed trades. Reports a violation if the order got back more than
+   * those trades had.
    */
   #spend(known: KnownOrder, quantity: number): void {
     const isAlive = known.ended === undefined || known.ended === 'filled'
@@ -310,8 +310,8 @@ export class MarketModel {
     const { buy, sell, size } = trade
     if (event.type !== 'TradeFailed') return
     const { fault, excused } = event
-    // Each side without fault gets its quantity back. An excused seller gets no quantity back, but keeps the other
-    // orders.
+    // Each side that is not at fault gets its quantity back. An excused seller is not at fault, but gets no quantity
+    // back.
     const atFault = new Set<Address>()
     if (fault === 'buyer' || fault === 'both') atFault.add(buy.trader)
     if ((fault === 'seller' || fault === 'both') && excused === undefined) atFault.add(sell.trader)

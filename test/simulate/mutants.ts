@@ -16,7 +16,7 @@ type Edit = { readonly file: string; readonly from: string; readonly to: string 
 
 type Mutant = Edit & {
   readonly name: string
-  /** Another edit, if a second check would hide the mistake. */
+  /** Second edit, for a mistake that another check in the code would hide. */
   readonly also?: Edit
   /** Options of the runs. */
   readonly with: readonly string[]

@@ -106,7 +106,7 @@ export class Link {
     return this.#random.int(20, 2_000)
   }
 
-  /** Breaks the link. Each end is notified within this time. */
+  /** Breaks the link. Each end is notified within `withinUs`. */
   cut(random: Random, withinUs = 3_000_000): void {
     for (const end of this.#ends) end.cut(random.int(100, withinUs))
   }

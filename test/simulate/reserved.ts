@@ -19,7 +19,7 @@ type NeedRules = {
   readonly needOpen?: typeof needOf
 }
 
-/** Returns the trader's needs by token, from the open orders and pending trades in the log. */
+/** Returns the amounts that a trader's open orders and pending trades need, by token, computed from the log. */
 function needsOf(
   oracle: Oracle,
   trader: Address,
@@ -48,7 +48,10 @@ function needsOf(
   return needs
 }
 
-/** Returns the first wrong reservation or amount of funds in the view; undefined if there is none. */
+/**
+ * Describes the first wrong amount in the view: a reservation, or the trader's holding of a token. Returns undefined if
+ * every amount is right.
+ */
 export function reservationFlaw(
   view: FundsView,
   oracle: Oracle,
@@ -75,8 +78,8 @@ export function reservationFlaw(
 }
 
 /**
- * Describes a token of which the trader's open orders and unsettled trades need more than the trader has; undefined if
- * there is none.
+ * Returns a description of a token that is overdrawn: the trader's open orders and unsettled trades need more of the
+ * token than the trader has. Undefined if no token is overdrawn.
  */
 export function overdrawn(
   oracle: Oracle,

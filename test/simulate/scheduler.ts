@@ -120,7 +120,7 @@ export class Scheduler {
     this.#broken ??= error
   }
 
-  /** Runs every act up to that time; throws the first error. */
+  /** Runs every act that is due at or before `untilUs`. Throws the first error. */
   async run(untilUs: number): Promise<void> {
     for (;;) {
       if (this.#broken !== undefined) throw this.#broken

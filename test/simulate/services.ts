@@ -274,8 +274,8 @@ export class Services {
   }
 
   /**
-   * Makes the clock of the prices service wrong for a while. Other services keep theirs, because they share a machine
-   * with the components that check them.
+   * Makes the clock of the prices service wrong for a while. Other services use the same machine clock as the
+   * components that check them, so their clocks stay right.
    */
   #troubleClock(service: Service): void {
     const { faults, scheduler } = this.#world
@@ -342,8 +342,8 @@ export class Services {
 }
 
 /**
- * Returns the account with which a service signs. The simulation uses this account for a transaction that should be in
- * the journal, but is not.
+ * Returns the account with which a service signs. The simulation uses this account as the sender of a transaction that
+ * is missing from the journal.
  */
 function keyHolder(name: ServiceName, { keys }: Settings): Address {
   const key =

@@ -3,7 +3,10 @@
 import { FAULT_KINDS } from './faults.ts'
 import { type SimulationOptions, type SimulationResult, simulate } from './simulation.ts'
 
-/** Returns the simulation with the fewest faults that was found with at most `runsMax` simulations. */
+/**
+ * Simulates the failed run again with fewer and fewer faults, at most `runsMax` times. Returns the run with the fewest
+ * faults that still breaks the same invariant.
+ */
 export async function shrink(
   failed: SimulationResult,
   options: SimulationOptions,

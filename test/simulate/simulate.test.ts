@@ -56,7 +56,7 @@ for (const [kind, services] of [
     assert.deepEqual(await simulate(options), first)
     assert(first.faults.length > 0 && first.counts.accepted > 3, JSON.stringify(first.counts))
     assert.equal(first.violation, undefined)
-    // The seed is used in the same way with and without services, so a second seed is checked only once.
+    // Services do not change how the seed is used, so a second seed is simulated only without services.
     if (services) return
     const other = await simulate({ ...options, seed: 12 })
     assert.notEqual(other.trace.hash, first.trace.hash)

@@ -1,7 +1,7 @@
 /**
  * The log of one market thread in a simulation. `files` behaves like the log in files: an append is durable when the
  * call returns, or fails. `server` behaves like the log in a database server: appends take time, and may arrive late or
- * without an acknowledgement. There, a partition has one owner, whose epoch fences all earlier owners.
+ * without an acknowledgement. A partition on the server has one owner, whose epoch fences all earlier owners.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -123,7 +123,7 @@ export async function openSimulatedLog(
     const store = () => {
       stored = each.truth.store(row, epoch)
     }
-    // The server acts on a row that has left its sender, even if the sender ends meanwhile.
+    // The server stores a row that was sent, even if the sender ends before the row arrives.
     if (isLate) scheduler.after(wayUs + faults.of('append-late').int(1_000, 4_000_000), store)
     else if (!isLost) scheduler.after(wayUs, store)
     await new Promise<void>((resolve) => {

@@ -48,9 +48,9 @@ export type SimulationOptions = {
   readonly services?: boolean
   /** Scenario to simulate. `chain` runs only the services that work for the chain, without traders. */
   readonly scenario?: 'trading' | 'chain'
-  /** Last lines of the trace, and the hash of all lines. */
+  /** Faults that do not happen: names of single faults, or whole kinds. */
   readonly suppressed?: ReadonlySet<string>
-  /** Wraps the log before each market thread gets it. */
+  /** Wraps the log that each market thread gets. */
   readonly between?: SimulatedWorld['between']
   /** Receives each line of the trace. */
   readonly print?: (line: string) => void
@@ -72,7 +72,7 @@ export type SimulationResult = {
 /** Virtual time after the last fault, in which everything must recover. */
 const HEALING_US = 45_000_000
 const SETTLING_US = 30_000_000
-/** Maximum time in which the chain decides every trade. */
+/** Maximum time until the chain has decided every trade. */
 const DECIDING_US = 300_000_000
 
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
@@ -257,7 +257,7 @@ async function projectedAgain(
   if (flaw !== undefined) throw new Violation('projected', flaw)
 }
 
-/** Waits until every trader's reservations equal the needs of the trader's open orders and pending trades. */
+/** Waits until every trader's reservations equal the amounts that the trader's open orders and pending trades need. */
 async function reservedAgain(
   scheduler: Scheduler,
   front: Front,

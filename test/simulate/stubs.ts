@@ -48,7 +48,7 @@ class Stub implements Peer {
   }
 }
 
-/** Number of sent reports that may be sent a second time. */
+/** Number of recent reports that are kept. Some of them are sent a second time. */
 const REPORTS_KEPT = 30
 
 export class SettlementStub extends Stub {

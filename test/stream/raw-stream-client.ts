@@ -33,7 +33,7 @@ export class RawStreamClient {
     this.#socket.resume()
   }
 
-  /** Frames sent before the connection is open are sent once it is. */
+  /** Sends a frame, at once or when the connection has opened. */
   say(frame: object): void {
     const socket = this.#socket
     const send = (): void => socket.send(JSON.stringify(frame))

@@ -1,7 +1,7 @@
 /**
  * A random flow on several markets, and clients that subscribe, vanish, resume and stop reading at random. In every
- * run, each client's book equals the server's at the `seq` that it has reached, each checksum matches, and every
- * missing message is reported or noticed.
+ * run, each client's book equals the server's book at the client's `seq`, each checksum matches, and every missing
+ * message is reported by the server or noticed by the client.
  */
 
 import assert from 'node:assert/strict'
@@ -45,7 +45,7 @@ class History {
       if (event.remaining > 0) change(event.outcome, event.side, event.price, -event.remaining)
     } else if (event.type === 'OrdersMatched') {
       const { outcome, side } = event.taker
-      // The maker of a mint or merge is on the same side of the other outcome.
+      // In a mint or merge, the maker's order is on the taker's side, in the book of the other outcome.
       for (const { price, size, kind } of event.fills) {
         if (kind === undefined) change(outcome, 1 - side, price, -size)
         else change(1 - outcome, side, price, -size)

@@ -602,8 +602,8 @@ test('on shutdown the stream answers requests in flight before it closes the cli
   await asked.promise
   const done = stream.hub.shutdown()
   await busy.next('shutdown')
-  // The exchange cannot know whether the client had received the notice before it sent this request, so the exchange
-  // answers.
+  // The client may have sent this request before it received the shutdown notice, so the exchange still answers the
+  // request.
   busy.say({ ...cancel, id: 2 })
   assert.equal((await quiet.ended()).code, 1012)
   assert.equal(busy.closed, undefined)

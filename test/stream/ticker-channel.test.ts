@@ -175,8 +175,8 @@ test('a client that subscribes to tickers between a change and its message misse
   rest(1, 10)
   await turn()
   rest(1, 20)
-  // The snapshot shows a best bid of 20. Then the market returns to the state in the last message, which must be sent
-  // again.
+  // The snapshot shows a best bid of 20. Then the market returns to the state in the last message, and that state must
+  // be sent again.
   assert.deepEqual(Reflect.get((await snapshot(all)).tickers[0] ?? {}, 'bestBidPrices'), [20, 0])
   take(1, 20)
   const [news] = await turn()

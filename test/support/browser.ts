@@ -74,8 +74,8 @@ export type PageOptions = BrowserContextOptions & {
 }
 
 /**
- * Opens pages, each for a separate visitor. Errors of the page's code, and violations of its content security policy,
- * fail the test that opened it.
+ * Opens pages, each for a separate visitor. The test that opened a page fails on errors of the page's code, and on
+ * violations of its content security policy.
  */
 export function createVisitors(browser: Browser) {
   return async function visit(t: TestContext, url: string, options: PageOptions = {}) {

@@ -1,7 +1,8 @@
 /**
  * A real chain for tests: Hardhat's node as a process on a free port, with all contracts and, on request, the devnet's
- * markets and traders. It ends with the test, and by itself if the test run dies. It offers the functions of the
- * contract tests (`fund`, `buy`, `settle`, `usdcPermit`, …) and those that need a node: mining on request and reorgs.
+ * markets and traders. The process ends with the test, even if the test run is killed. The chain offers the functions
+ * of the contract tests (`fund`, `buy`, `settle`, `usdcPermit`, …) and those that need a node: mining on request and
+ * reorgs.
  */
 
 import assert from 'node:assert/strict'

@@ -114,9 +114,9 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         SIBYL_DEVNET_PORT: '0',
         // Saves threads at each start; no test depends on the number of verify threads.
         SIBYL_VERIFY_THREADS: '1',
-        // Each partition is a file that the first start has to create and sync.
+        // Uses few partitions, because the first start creates and syncs a file for each partition.
         SIBYL_LOG_PARTITIONS: String(TEST_PARTITIONS),
-        // Saves a thread; tests of the public log turn it on.
+        // Without the public log, an exchange starts one thread fewer. Tests of the public log turn it on.
         SIBYL_TRANSPARENCY: 'off',
         // On a busy machine a request, a stop, and the start after a kill may take long; none of
         // them is a failure.

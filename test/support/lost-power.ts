@@ -77,8 +77,8 @@ export function diskAfter(start: ReadonlyMap<string, Buffer>, ops: readonly Op[]
     files.set(path, file)
     return file
   }
-  // Renames and removals become durable in order. Those after the last sync of a folder may be lost from a random point
-  // on.
+  // Renames and removals become durable in order. All of them up to the last sync of a folder survive. Of the later
+  // ones, a random number survives.
   const lastNameKept = lastSurvivingName(ops, random)
   for (const [index, op] of ops.entries()) {
     if (op.kind === 's') settle(files.get(op.path), () => true)

@@ -42,7 +42,7 @@ export const SETTLING: Environment = {
 }
 
 export type RelayedOptions = {
-  /** Returns an RPC address to use instead of the one of the chain. */
+  /** Returns the RPC address that the exchange uses in place of the chain's own address. */
   readonly rpcUrl?: (chain: TestChain) => Promise<string>
   readonly environment?: Environment
 }

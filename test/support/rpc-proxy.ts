@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { makeRpcClient, type RpcClient } from './rpc-client.ts'
 
-/** A chain in this process, or the address of one. */
+/** The chain behind the proxy: a client of a chain in this process, or the RPC address of a chain. */
 export type Behind = string | RpcClient
 
 export type RpcFaults = {

@@ -79,9 +79,9 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   const timedTests: Timed[] = []
   let passed = false
 
-  // A report names the file in which a test is written, which may be one of `test/support`. The test file that the
-  // report belongs to is known only when that test file ends. If several files share a process, each is an outermost
-  // suite.
+  // Collects the results of the test file that is running. A result names the file that contains the test's code, which
+  // may be a file of `test/support`. The test file is known only when it ends. If several files share a process, each
+  // file is an outermost suite.
   let failed: string[] = []
   let timed: { name: string; ms: number }[] = []
   let seeds = new Set<string>()

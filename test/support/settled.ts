@@ -76,8 +76,8 @@ export async function openSettled(
     readonly rpcUrl?: (chain: TestChain) => Promise<string>
   } = {},
 ): Promise<SettledExchange> {
-  // On a chain with the devnet's id, services without a configured key use the devnet's public keys. On a chain with
-  // another id, they do not start.
+  // The chain has the devnet's id, so that services without a configured key use the devnet's public keys. With another
+  // chain id, such services do not start.
   const chain = await openTestChain({ seed: true, chainId: CHAIN_ID })
   try {
     const rpcUrl = (await options.rpcUrl?.(chain)) ?? chain.url

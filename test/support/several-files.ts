@@ -1,6 +1,6 @@
 /**
- * Runs several test files in this process, one after the other, each as a suite with the name of the file, so that
- * common modules are loaded once. `run-tests.ts` starts it for files that share a process.
+ * Runs several test files in this process, one after the other, so that common modules are loaded once. Each file is a
+ * suite with the name of the file. `run-tests.ts` starts this program for files that share a process.
  */
 
 import { join } from 'node:path'

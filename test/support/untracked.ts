@@ -4,8 +4,9 @@
  * still fails its file.
  *
  * This file notifies the runner whenever a test or a suite begins, so that the runner still knows which code belongs to
- * which test. Everything is tracked while a file is loaded as one of several (`several-files.ts`). `run-tests.ts`
- * imports this file before a test file. A version of the runner that works differently is left unchanged.
+ * which test. If several files share a process (`several-files.ts`), promises are tracked while a file is loaded.
+ * `run-tests.ts` imports this file before a test file. If a version of the runner works differently, this file does not
+ * change it.
  */
 
 import { AsyncResource, createHook } from 'node:async_hooks'
@@ -16,7 +17,7 @@ type Follow = (asyncId: number, type: string, trigger: number, resource: object)
 let follow: () => void = () => {}
 let unfollow: () => void = () => {}
 
-/** Lets the runner track the promises of this work, so that it knows the tests declared in it. */
+/** Lets the runner track the promises of `work`, so that the runner knows the tests that `work` declares. */
 export async function followed(work: () => Promise<unknown>): Promise<void> {
   follow()
   try {

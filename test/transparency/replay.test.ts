@@ -286,7 +286,7 @@ test('the replay refuses log lines with a value of a wrong type, and log events 
     if (!Array.isArray(cells)) continue
     kinds.add(String(cells[0]))
     for (let at = 1; at < cells.length; at++) {
-      // Skips the value that the replay does not read. An object as the last value is valid, too.
+      // Skips the value that the replay does not read. As the last value of a line, any object is valid.
       if (at === UNREAD_CELLS[String(cells[0])]) continue
       for (const value of wrong) {
         const changed = JSON.stringify(cells.toSpliced(at, 1, value))

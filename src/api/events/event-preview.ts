@@ -1,4 +1,4 @@
-/** Preview of a share link to an event: its title and the probability of its first markets. */
+/** Preview of a share link to an event: the event's title, and the probabilities of its first markets. */
 
 import { isEventSlug } from '#domain/event-info.ts'
 import type { MarketId } from '#domain/ids.ts'

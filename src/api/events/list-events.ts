@@ -142,7 +142,10 @@ const ListQuery = Type.Object(
   { additionalProperties: false },
 )
 
-/** Cost in reads of a lookup of events and their markets; every `EVENTS_PER_READ` listed events cost one more read. */
+/**
+ * Cost in reads of looking up events and their markets. `LOOKUP_WEIGHT` is the fixed part. Every `EVENTS_PER_READ`
+ * listed events cost one more read.
+ */
 const LOOKUP_WEIGHT = 8
 const EVENTS_PER_READ = 5
 /**
@@ -317,7 +320,7 @@ async function withMarkets(
   })
 }
 
-/** Returns the response body of an event: some of its markets, with their figures. */
+/** Returns the response body of an event: its fields, the given markets, and totals of the markets' figures. */
 function eventBody(
   { volume, ...event }: AnswerTo<'listEvents'>['events'][number],
   markets: ReturnType<typeof marketBody>[],

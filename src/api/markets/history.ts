@@ -98,7 +98,7 @@ const TOO_MANY: Rejection = {
   retryAfterSec: 1,
 }
 
-/** Number of requests for history in progress, by range of IP addresses; each range has a maximum. */
+/** Number of history requests in progress, by range of IP addresses. Each range has a maximum. */
 const underWay = makeRangeCounts({
   perRangeMax: HISTORY_PER_ADDRESS_MAX,
   siteTimes: WAITING_SITE_TIMES,

@@ -1,10 +1,10 @@
 /**
- * Cache of pages of the market list. All cached pages show the same version of the chain's index as of the
- * same second. So cached pages never contradict each other: a market on one page is on every other page to
- * which it belongs.
+ * Cache of pages of the market list. All cached pages are made from the same version of the chain's index and for the
+ * same second. So cached pages never contradict each other: a market on one page is on every other page to which it
+ * belongs.
  *
- * A page is cached only if the version was the same before and after its rows were read. Once a newer version
- * is seen, no older page is used.
+ * A page is cached only if the version was the same before and after its rows were read. Once a newer version is seen,
+ * no older page is used.
  */
 
 import { remember } from '#domain/remember.ts'
@@ -42,8 +42,8 @@ export function keepPages<Answer>(ports: {
   readonly board: Pick<MarketBoard, 'listVersion'>
   readonly nowMs: () => number
   /**
-   * Milliseconds for which the version that was read last counts as current. With 0, only simultaneous
-   * requests share a page.
+   * Milliseconds for which a version counts as current after it was read. With 0, only simultaneous requests share a
+   * page.
    */
   readonly keepMs: number
   readonly pagesMax: number

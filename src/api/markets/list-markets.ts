@@ -90,8 +90,8 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
 /** Number of listed markets that cost as much as one read. */
 export const MARKETS_PER_READ = 25
 /**
- * Number of markets that a filter checks for the cost of one read. `SCAN_READS_MAX` is the maximum cost of a filter in
- * reads; it is below the burst limit of an IP address.
+ * `SCANNED_PER_READ`: number of markets that a filter checks for the cost of one read. `SCAN_READS_MAX`: maximum cost
+ * of a filter in reads. This maximum is below the burst limit of an IP address.
  */
 const SCANNED_PER_READ = 200
 const SCAN_READS_MAX = 1_000
@@ -190,7 +190,9 @@ function filterOf(query: Static<typeof ListQuery>) {
 export function listMarkets(ports: ListSources): AnswerRoute {
   const { board, joined, pages } = ports
   const { unchanged, listOf } = makeListWriter(ports)
-  /** Number of markets in the longest list so far: the only estimate of the number of markets in the database. */
+  /**
+   * Number of markets in the longest list so far. It serves as an estimate of the number of markets in the database.
+   */
   let longest = 0
   return route({
     method: 'GET',
@@ -281,7 +283,10 @@ export function listMarkets(ports: ListSources): AnswerRoute {
 /** Makes lists from pages. While nothing changes on this front, the previous list of a page is returned again. */
 function makeListWriter(ports: ListSources) {
   const { board, figures, marketEvents, waiters, nowMs, turns } = ports
-  /** List entries by the market's figures, which are a new object after each change. */
+  /**
+   * Cached list entries. The key is the market's figures object, which is replaced after each change of the market or
+   * its figures.
+   */
   const listed = new WeakMap<
     MarketFigures,
     Pick<ListedMarket, 'closed' | 'winningOutcome'> & {

@@ -14,8 +14,8 @@ import type { FoundMarket, StoredMarket } from '#live/market-finder.ts'
 import { byCreation } from '#live/market-order.ts'
 
 /**
- * Position in a list: after the market with this creation time and id, among the open or among the ended
- * markets.
+ * Position in a list: after the market with this creation time and id. `ended` tells whether the position is among the
+ * ended or the open markets.
  */
 type MarketPlace = {
   readonly createdAt: number
@@ -44,8 +44,8 @@ export type MarketSources = {
     after: Pick<MarketPlace, 'createdAt' | 'id'>
   }) => Promise<readonly StoredMarket[]>
   /**
-   * Returns the markets of the chains, open ones first; undefined without a chain. With a chain, the chain's
-   * index is the only source: the list has no market that a reorg removed, and no ended market is missing.
+   * Returns the markets of the chains, open ones first; undefined without a chain. With a chain, all markets of the
+   * list come from the chain's index. So the list has no market that a reorg removed, and no ended market is missing.
    */
   readonly chainMarkets?: (filter: ChainListFilter) => Promise<readonly ChainListedMarket[]>
 }

@@ -1,4 +1,4 @@
-/** Preview of a share link: the question of its market and the probability of YES. */
+/** Preview of a share link to a market: the market's question, and the probability of YES. */
 
 import { chanceOf } from '#domain/chance.ts'
 import { Fault } from '#domain/fault.ts'

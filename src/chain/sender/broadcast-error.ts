@@ -1,6 +1,6 @@
 /**
- * Classifies a node's answer to a broadcast. Nodes agree only on a few words, so these words are searched in the whole
- * error, including its causes.
+ * Classifies a node's answer to a broadcast. The error texts of different nodes have only a few words in common. The
+ * whole error, including its causes, is searched for these words.
  */
 
 import { BaseError } from 'viem'

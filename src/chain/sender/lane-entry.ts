@@ -1,4 +1,7 @@
-/** State of one transaction in a lane: its row in the journal, and the state that only this process needs. */
+/**
+ * State of one transaction in a lane (one key on one chain): its row in the journal, and the state that only this
+ * process needs.
+ */
 
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 import type { Fees } from './fees.ts'

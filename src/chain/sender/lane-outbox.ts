@@ -60,7 +60,7 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
     const call = blank ? blankPayload(account.address) : payloadOf(row.raw, account.address)
     const current = await node.currentFees(view.head.baseFee)
     // A refused transaction is in no node's pool. So the blank transaction that replaces it may offer the current fees,
-    // up to the cap, instead of higher fees.
+    // up to the cap, even if these fees are not higher than the refused ones.
     const fees =
       bumpedFees(offeredBy(row), current, policy.maxFeeCap) ??
       (blank && entry.refused ? cappedFees(current, policy.maxFeeCap) : undefined)

@@ -13,8 +13,8 @@ export type LaneOptions = {
   readonly nowMs: () => number
   readonly policy?: Partial<SenderPolicy>
   /**
-   * A faster hash function for large transactions: with the portable function, hashing takes longer than the rest of
-   * signing.
+   * A faster Keccak-256 function for large transactions. By default, viem's function is used: for large transactions,
+   * it takes longer than the rest of signing.
    */
   readonly keccak256?: Keccak256
   /** Called with every error that the lane recovers from. */

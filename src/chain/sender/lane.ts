@@ -54,8 +54,8 @@ export function makeLane(options: LaneOptions): TransactionSender {
       })
     }
     if (!counted) {
-      // The journal may be from an older copy of the database. Such a journal does not have all transactions of the
-      // chain and of the node's pool, so their nonces are skipped.
+      // The journal may be from an older copy of the database, without the newest transactions. So the nonces that the
+      // chain and the node's pool already use are skipped.
       ledger.skipTo(await node.transactionCount('pending'))
       counted = true
     }

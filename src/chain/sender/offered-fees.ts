@@ -1,6 +1,7 @@
 /**
- * Fees that a transaction signed now would offer. Simulations use the same fees: code of a trader's account (EIP-7702)
- * may read `tx.gasprice` and `block.basefee`, which are 0 if no fees are given.
+ * Computes the fees that a transaction signed now would offer. Simulations use the same fees, because the code of a
+ * trader's account (EIP-7702) may read `tx.gasprice` and `block.basefee`. Both values are 0 in a simulation without
+ * fees.
  */
 
 import { type Hex, hexToBigInt, numberToHex, type PublicClient } from 'viem'
@@ -27,7 +28,7 @@ export async function wantedTip(client: PublicClient): Promise<Hex> {
   try {
     return await client.request({ method: 'eth_maxPriorityFeePerGas' })
   } catch (error) {
-    // Some nodes do not support this method; the default tip is used for them.
+    // Some nodes do not support `eth_maxPriorityFeePerGas`; the default tip is used for them.
     if (/not (found|supported|available|exist)/i.test(everythingSaid(error))) return TIP_DEFAULT
     throw error
   }

@@ -45,7 +45,7 @@
 import type { Address } from '#domain/ids.ts'
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 
-/** Storage of transactions. Both functions throw a fault if the storage fails. */
+/** Storage of transactions. `load` and `save` throw a fault if the storage fails. */
 export type Journal = {
   /**
    * Returns every open transaction of the sender, and the transactions that finished in the newest `watchBlocks`
@@ -117,15 +117,18 @@ export type TransactionSender = {
    */
   recover(): Promise<readonly TransactionRow[]>
   /**
-   * Signs, stores and broadcasts a transaction. Resolves when the transaction is stored, even if no node has it yet:
-   * `poll` sends it again. If `send` throws, nothing has been sent.
+   * Signs and stores a transaction, and tries once to broadcast it. Resolves even if the broadcast failed, because
+   * `poll` sends the transaction again. If `send` throws, nothing has been sent.
    */
   send(request: SendRequest): Promise<TransactionRow>
   /** Reads the chain once, and takes the next step of every open transaction. Throws if the chain is unreachable. */
   poll(): Promise<Polled>
   /** Records that the owner has handled the end of the transaction. */
   acknowledge(name: TransactionName): Promise<void>
-  /** Replaces the transaction at the next poll by a blank one, which does nothing. */
+  /**
+   * Abandons the transaction. Once it is the first open transaction, `poll` replaces it by a blank one, which does
+   * nothing.
+   */
   abandon(name: TransactionName): void
   /** Returns open transactions in the order of nonces. */
   open(): readonly TransactionRow[]

@@ -1,4 +1,4 @@
-/** Signs transactions with the key of a lane. */
+/** Signs the transactions of a lane (one key on one chain). */
 
 import assert from 'node:assert/strict'
 import {
@@ -33,8 +33,8 @@ export function makeSigner(options: {
   readonly account: LocalAccount
   readonly chainId: number
   /**
-   * A faster hash function for large transactions: with the portable function, hashing takes longer than the rest of
-   * signing.
+   * A faster Keccak-256 function for large transactions. By default, viem's function is used: for large transactions,
+   * it takes longer than the rest of signing.
    */
   readonly keccak256?: Keccak256
 }): Signer {

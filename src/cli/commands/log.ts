@@ -219,8 +219,8 @@ async function acceptedAt(
     )
   }
   const { head, lines } = readEntry(entry)
-  // Skip the comparison of market and sequence number if the entry has only a piece of an event. Such an entry is one
-  // of several that together contain a long match.
+  // A long match is split into pieces over several entries. An entry with a piece contains no whole event, so its
+  // market and sequence number are not compared.
   const events = head.pieces === undefined ? eventsIn(lines, head.first) : []
   const isLate = events.every((each) => each.marketId !== marketId || each.seq > seq)
   if (events.length > 0 && isLate) {

@@ -25,7 +25,10 @@ export type OpenApi = {
   readonly components?: { readonly schemas?: Record<string, Schema> }
 }
 
-/** Lists the required endpoints, parameters, fields and examples that are missing in the document. */
+/**
+ * Lists the required endpoints, parameters, fields and examples that are missing in the document, and endpoints whose
+ * security requirement is wrong.
+ */
 export function missingFrom(document: OpenApi): string[] {
   return ENDPOINTS.flatMap((endpoint) => {
     const { method, path } = endpoint

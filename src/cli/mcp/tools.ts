@@ -26,7 +26,7 @@ export type Tool = {
 export type TradingLimits = {
   /** Largest size of an order. */
   readonly sizeMax: number
-  /** Maximum sum of the losses from all orders of the run. */
+  /** Maximum sum of the possible losses from all orders of the run. */
   readonly notionalMax: number
   readonly isLive: boolean
 }

@@ -5,8 +5,8 @@ import type { ClusterNode } from './nodes.ts'
 const ASK_TIMEOUT_MS = 2_000
 const MARKET_THREAD = /^market-(\d+)$/
 /**
- * Names in `/readyz` that the status does not list as served: parts that every node or front has, and checks
- * that do not belong to a thread.
+ * Names of checks in `/readyz` that are not listed as served by the node: parts that every node or front has, and
+ * checks that do not belong to a thread.
  */
 const COMMON = new Set(['bridge', 'log-copy', 'admin', 'clock', 'markets', 'price sources'])
 
@@ -35,7 +35,7 @@ export async function reportOf(node: ClusterNode): Promise<NodeReport> {
 }
 
 /**
- * Returns a line for each node. If no reachable node serves some market threads, adds a line that lists these threads.
+ * Returns a line for each node. If there are market threads that no reachable node serves, adds a line that lists them.
  */
 export function statusLines(reports: readonly NodeReport[], threads: Threads): string[] {
   const served = new Set(

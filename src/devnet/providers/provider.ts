@@ -61,7 +61,7 @@ export type SimulatedProvider = {
   readonly shiftMs: number
   /** Offset of the provider's prices, in cents per 10,000 USD. */
   readonly shiftCents: number
-  /** Factor of the provider's prices while its fault is `wild`; different for each provider. */
+  /** Factor by which the provider multiplies its prices while its fault is `wild`; different for each provider. */
   readonly wildFactor: number
   /** Resolution of the times that the provider reports, in milliseconds. */
   readonly timeStepMs: number

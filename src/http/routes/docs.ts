@@ -115,7 +115,7 @@ export function docs(title: string): AnswerRoute[] {
     asset(
       'show.js',
       'text/javascript; charset=utf-8',
-      // The script is compressed at its first request, because most fronts never get one.
+      // The script is compressed when it is first requested, because most fronts never serve it.
       lazily(() => assetOf(Buffer.from(SHOW))),
     ),
     ...Object.entries(ASSETS).map(([name, { file, type }]) =>

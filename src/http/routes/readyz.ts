@@ -1,6 +1,6 @@
 /**
- * Reports whether the exchange is ready. Names and failures of threads help an attacker. So details per part are shown
- * only on the operators' port, or on a port that no other machine can reach.
+ * Reports whether the exchange is ready. The names and failures of single parts would help an attacker. So they are
+ * shown only on the operators' port, or on a port that no other machine can reach.
  */
 
 import Type from 'typebox'

@@ -1,7 +1,7 @@
 /**
  * Archives the events of a partition before they are deleted from the log. Before each truncation, this class returns
  * the offset up to which events may be deleted. Another thread meanwhile archives further events, so that the next
- * truncation can delete them. If archiving fails, nothing is deleted, and the archiving is retried.
+ * truncation can delete them. If archiving fails, it is retried, and events that are not archived stay in the log.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -26,7 +26,8 @@ export type ArchiveOptions = {
   /** Approximate maximum of uncompressed bytes per segment. */
   readonly segmentBytes?: number
   /**
-   * Returns true if the disk is nearly full. In that case nothing is archived, and so nothing is deleted from the log.
+   * Returns true if the disk is nearly full. In that case no further events are archived, and events that are not
+   * archived stay in the log.
    */
   readonly isFull?: () => boolean
 }

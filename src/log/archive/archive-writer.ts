@@ -40,7 +40,10 @@ const EFFORT = 1
 export type ArchiveJob = {
   /** Folder of the partition's segments; created if missing. */
   readonly folder: string
-  /** Folder of the log's archive, with one folder per partition, and its maximum size in bytes; 0 means unlimited. */
+  /**
+   * `whole`: folder of the log's archive, with one folder per partition. `bytesMax`: maximum size of the archive in
+   * bytes; 0 means unlimited.
+   */
   readonly whole: string
   readonly bytesMax: number
   readonly home: RowHome

@@ -7,12 +7,12 @@
 
 import assert from 'node:assert/strict'
 
-/** Number of 32-bit words of a block, and of a page; each page has its own checksum. */
+/** Sizes of a block and of a page in 32-bit words. Each page has its own checksum. */
 const BLOCK_WORDS = 16
 export const FILTER_PAGE_WORDS = 1_024
 export const FILTER_PAGE_BYTES = 4 * FILTER_PAGE_WORDS
 const BITS_PER_ORDER = 12
-/** A filter is sized so that it can be halved this many times into whole pages. */
+/** Number of times that a new filter can be halved and still consist of whole pages. */
 const HALVINGS = 3
 
 /** The eight 32-bit words of an order's hash, in the byte order of this machine. */

@@ -1,11 +1,11 @@
 /**
  * Maps a hash to the rows of the closed-order table that may contain it, with 11 to 21 bytes of memory per closed
- * order. Most lookups are for new hashes, and cost one memory access and no read by SQLite. It stores fingerprints
- * only; the caller compares the whole hash.
+ * order. Most lookups are for new hashes, and cost one memory access and no read by SQLite. The index stores
+ * fingerprints only; the caller compares the whole hash.
  *
- * It consists of 256 open-addressed tables that grow one at a time, so growing never stops the thread for long. A
- * fingerprint is mixed with a secret, reversibly. Eight bits of the result select the table, and the table stores the
- * other 24. Together they identify the fingerprint.
+ * The index consists of 256 open-addressed tables. They grow one at a time, so growing never stops the thread for long.
+ * A fingerprint is mixed with a secret by a reversible function. Eight bits of the result select a table, and the table
+ * stores the other 24 bits. So the index distinguishes all fingerprints.
  */
 
 import assert from 'node:assert/strict'

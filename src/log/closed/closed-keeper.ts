@@ -72,7 +72,10 @@ export class ClosedKeeper {
     return this.#job !== undefined
   }
 
-  /** Stops all work on the file because the file is being closed. The result of the other thread's job is discarded. */
+  /**
+   * Call this when the partition's file is being closed. The run that the other thread may still write is then
+   * discarded.
+   */
   close(): void {
     this.#isClosed = true
   }

@@ -40,8 +40,8 @@ export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer<Array
     const word = at / 4
     const double = at / 8
     writeDigits(order.orderHash, words, word, 8)
-    // Consecutive orders of a batch mostly belong to the same market, so the words of its id are copied from the order
-    // before.
+    // Consecutive orders of a batch mostly belong to the same market. In that case the words of the market id are
+    // copied from the previous order.
     if (order.marketId === marketId) words.copyWithin(word + 8, word - 24, word - 16)
     else writeDigits(order.marketId, words, word + 8, 8)
     marketId = order.marketId
@@ -127,8 +127,8 @@ function newHashKey(): HashKey {
 }
 
 /**
- * Reused results: `asked` of `hashKeyOf`, and `met` of `hashKeyAt`. A result is valid until the next call of the same
- * function.
+ * Reused results: `hashKeyOf` always returns `asked`, and `hashKeyAt` always returns `met`. A result is valid until the
+ * next call of the same function.
  */
 const asked = newHashKey()
 const met = newHashKey()

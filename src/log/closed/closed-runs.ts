@@ -14,8 +14,8 @@ import { forgetAfterSecAt, type HashKey } from './closed-order.ts'
 import { ClosedRun, type RunMeta } from './closed-run.ts'
 
 /**
- * Maximum number of runs of one level that are merged into one run of the next level. If four do not fit into
- * one run, two are merged.
+ * Number of runs of one level that are merged into one run of the next level. If so many do not fit into one run, two
+ * are merged.
  */
 const FAN_IN = 4
 /** If at least this share of a run's orders may be forgotten, the run is written again without them. */
@@ -150,7 +150,7 @@ export class ClosedRuns {
     return this.#runs.filter(({ run }) => run.meta.level === 0).length >= 2 * FAN_IN
   }
 
-  /** Returns the next merge to do; undefined if none is worth it. */
+  /** Returns the next merge to do; undefined if no merge is worthwhile at present. */
   nextMerge(nowSec: number): RunMerge | undefined {
     const half = this.#runs.find(({ run }) => forgottenShare(run.meta, nowSec) >= FORGOTTEN_SHARE)
     if (half !== undefined) return this.#mergeOf([half], half.run.meta.level)

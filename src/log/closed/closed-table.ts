@@ -1,9 +1,12 @@
 /**
- * Closed orders of a partition, 128 bytes each. Each append adds a row with the orders that it closed, and an index in
- * memory finds them. When there are many rows, they are frozen and become a run (a sorted file, `closed-runs.ts`) in
- * small steps of `closed-keeper.ts`. If a hash has several entries, the newest is valid: rows that are not frozen are
- * newer than frozen rows, and frozen rows are newer than runs. Rows change within the caller's transaction; `apply`
- * updates the index after that transaction has committed.
+ * Closed orders of a partition, 128 bytes each, with an index in memory. Each append adds a row with the orders that it
+ * closed. When there are many rows, `closed-keeper.ts` freezes them and moves them into a run (a sorted file,
+ * `closed-runs.ts`) in small steps.
+ *
+ * If a hash has several entries, the newest is valid. Rows that are not frozen are newer than frozen rows, and frozen
+ * rows are newer than runs.
+ *
+ * Rows change within the caller's transaction. After this transaction has committed, `apply` updates the index.
  */
 
 import assert from 'node:assert/strict'
@@ -34,8 +37,8 @@ import type { ClosedRuns } from './closed-runs.ts'
  */
 const ROW_ORDERS_MAX = 256
 /**
- * A forget step ends as soon as the rows with orders to forget contain at least this many orders. Such a step
- * takes a few milliseconds.
+ * A forget step stops searching when the rows that it has found contain at least this many orders. So a step takes only
+ * a few milliseconds.
  */
 const FORGET_ORDERS_MAX = 2_048
 
@@ -142,7 +145,7 @@ export class ClosedTable {
     checkTally(found, stated.closed, 'closed orders', path)
   }
 
-  /** Number of indexed orders: those in rows that are not in a run yet. */
+  /** Number of orders in the index. Orders of rows that are already in a run are not counted. */
   get size(): number {
     return this.#index.size + (this.#frozen?.index.size ?? 0)
   }
@@ -194,8 +197,8 @@ export class ClosedTable {
   }
 
   /**
-   * Removes hashes from rows that are not frozen. An entry in a frozen row or a run cannot be removed. Instead, a newer
-   * entry is written that hides it.
+   * Marks orders as open again. Removes their entries from rows that are not frozen. Entries in frozen rows and runs
+   * cannot be removed, so a newer entry is added that overrides them.
    */
   reopen(hashes: readonly OrderHash[], state: FileState, changes: IndexChanges): FileState {
     if (hashes.length === 0) return state
@@ -208,7 +211,7 @@ export class ClosedTable {
     return next
   }
 
-  /** Returns the entries of frozen rows and runs; ignores rows that are not frozen. */
+  /** Returns the closed orders of these hashes from frozen rows and runs; ignores rows that are not frozen. */
   #findOlder(hashes: readonly OrderHash[]): ClosedOrder[] {
     const young = this.#index
     this.#index = new ClosedIndex()

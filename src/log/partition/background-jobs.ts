@@ -39,7 +39,10 @@ type BackgroundJobs = {
   stop(): Promise<void>
 }
 
-/** A thread and its pending jobs. A failing thread emits its error first and its exit later. */
+/**
+ * A thread and its own pending jobs. The jobs are kept per thread, because a failed thread's exit event may arrive
+ * after the next thread has started.
+ */
 type Running = {
   readonly worker: Worker
   readonly waiting: Map<number, PromiseWithResolvers<unknown>>

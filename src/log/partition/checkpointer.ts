@@ -87,7 +87,7 @@ export function makeCheckpointer(files: readonly string[], name = 'log-checkpoin
     async done(file) {
       if (ended) return 0
       const { promise, resolve } = Promise.withResolvers<void>()
-      // Wait for the next checkpoint: one that is already in progress may have begun before the last write.
+      // Wait for the next checkpoint. A checkpoint that is already in progress may have begun before the last write.
       waiting.push({ file, count: Atomics.load(shared, FILES + WORDS * file) + 1, resolve })
       ask(file)
       // Keeps the process alive while a caller waits for a checkpoint.

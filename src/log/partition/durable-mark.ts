@@ -48,7 +48,7 @@ export function readMark(path: string): number {
   const bytes = Buffer.alloc(BYTES)
   const file = openSync(path, 'r')
   try {
-    // Another thread may write the mark during this read; the read is then repeated.
+    // If another thread writes the mark during this read, the checksum may be wrong. Then repeat the read.
     for (let attempt = 0; attempt < 3; attempt++) {
       const length = readSync(file, bytes, 0, BYTES, 0)
       const whole = length === BYTES && crc32(bytes.subarray(0, 12)) === bytes.readUInt32BE(12)

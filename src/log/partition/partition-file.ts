@@ -21,7 +21,8 @@ import { TradeTable } from './trade-table.ts'
 import { checkWal } from './wal.ts'
 
 /**
- * Number of batches at the end of the log that are checked when the file is opened; the others are checked when read.
+ * Number of batches at the end of the log that are checked when the file is opened. Earlier batches are checked when
+ * they are read.
  */
 const TAIL_BATCHES_CHECKED = 4
 /** Files up to this size get SQLite's `quick_check` at every open, which reads the whole file. */

@@ -48,8 +48,8 @@ import { sqliteFault } from './sqlite-fault.ts'
 const CHECKPOINT_ASKED_PAGES = 256
 /**
  * From `CHECKPOINT_OWN_PAGES` written pages on, the writer does a checkpoint itself, so that the write-ahead file
- * starts over. It does so right after the other thread has ended a checkpoint, because then few pages are left to copy.
- * From `CHECKPOINT_OWN_PAGES_MAX` written pages on, the writer does not wait for the other thread.
+ * starts over. It first waits until the checkpoint thread has ended a checkpoint, because few pages are then left to
+ * copy. From `CHECKPOINT_OWN_PAGES_MAX` written pages on, it no longer waits.
  */
 const CHECKPOINT_OWN_PAGES = 2_000
 const CHECKPOINT_OWN_PAGES_MAX = 8_000
@@ -62,9 +62,9 @@ type PartitionOptions<Event extends LogEvent> = FileOptions<Event> & {
   readonly archive?: ArchiveOptions & {
     readonly write: (job: ArchiveJob) => Promise<Segment | undefined>
   }
-  /** Requests a checkpoint in another thread, after enough pages were written. */
+  /** Requests a checkpoint from the checkpoint thread. Called after enough pages were written. */
   readonly askCheckpoint: () => void
-  /** Returns the number of checkpoints that the other thread has ended. */
+  /** Returns the number of checkpoints that the checkpoint thread has ended. */
   readonly checkpoints: () => number
 }
 
@@ -81,7 +81,7 @@ export class Partition<Event extends LogEvent> {
    */
   #pagesUnasked = 0
   #pagesInWal = 0
-  /** Resolves when the unfinished snapshots of closed files have ended. */
+  /** Resolves when closed files have no unfinished snapshots and no unfinished removals of runs. */
   #ending: Promise<unknown> = Promise.resolve()
   /** Number of ended checkpoints of the checkpoint thread at the last check. */
   #checkpoints = 0
@@ -129,7 +129,7 @@ export class Partition<Event extends LogEvent> {
     return this.state()
   }
 
-  /** Aborts snapshots in progress; resolves when they have ended. */
+  /** Aborts snapshots in progress. Resolves when these snapshots and all removals of run files have ended. */
   async endSnapshots(): Promise<void> {
     await this.#open?.snapshots.close()
     await this.#open?.closed.runs.ended()

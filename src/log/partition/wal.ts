@@ -4,10 +4,12 @@
  * this process.
  *
  * SQLite uses the frames up to the first one with a wrong checksum, and silently drops all later frames. That is
- * correct after a power cut during a commit. But if a bit flipped in an earlier frame, acknowledged commits would be
- * lost. The two cases can be distinguished: every commit is synced before the next begins, so at most one transaction
- * can be unsynced. If a commit frame at or after the wrong checksum is followed by frames of the same generation (the
- * same salts), the file is damaged.
+ * correct after a power cut during a commit. But if a bit flipped in a frame of an acknowledged commit, SQLite would
+ * also drop acknowledged commits.
+ *
+ * The two cases can be distinguished: every commit is synced before the next begins, so at most one transaction can be
+ * unsynced. If a commit frame at or after the wrong checksum is followed by frames of the same generation (the same
+ * salts), the file is damaged.
  *
  * The file is a header of 32 bytes, and frames of 24 bytes plus a page. Numbers are big-endian. A frame's header has
  * the page number, the database size in pages (not 0 at a commit), two salts, and two checksum words. The checksum
@@ -22,7 +24,7 @@ const FRAME_HEADER_BYTES = 24
 const MAGIC = 0x377f0682
 const FORMAT = 3_007_000
 
-/** Throws `LOG_CORRUPT` if SQLite would drop more than the end of an unfinished commit. */
+/** Throws `LOG_CORRUPT` if SQLite would drop more than one unfinished commit at the end of the file. */
 export function checkWal(path: string): void {
   let file: number
   try {

@@ -45,7 +45,7 @@ export function makeBaseJobs(data: BaseThreadData): BaseJobs {
       waiting.delete(answer.partition)
     })
     const ended = (failed: string) => {
-      // A failing thread emits its error first and its exit later; handle only the first.
+      // A failing thread emits its error first and its exit later. Handle only the first of these events.
       if (worker !== started) return
       worker = undefined
       for (const [partition, answer] of waiting) answer({ partition, failed })

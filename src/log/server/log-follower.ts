@@ -40,7 +40,7 @@ type Followed<Event extends LogEvent> = Copied & {
    */
   readonly acked: AckedMark
   copy: EventLog<Event> | undefined
-  /** The last task of the partition; each task begins when the one before has ended. */
+  /** Settles when the partition's newest task has ended. Each task begins when the one before has ended. */
   turn: Promise<unknown>
   isOver: boolean
 }
@@ -65,7 +65,10 @@ export async function openLogFollower<Event extends LogEvent>(options: {
     ...(closedTailMax === undefined ? {} : { closedTailMax }),
   })
   const followed = new Map<number, Followed<Event>>()
-  /** The last change to the set of followed partitions; each change begins when the one before has ended. */
+  /**
+   * Settles when the newest change to the set of followed partitions has ended. Each change begins when the one before
+   * has ended.
+   */
   let changing: Promise<unknown> = Promise.resolve()
 
   async function letGo(each: Followed<Event>): Promise<void> {
@@ -137,9 +140,9 @@ export async function openLogFollower<Event extends LogEvent>(options: {
 }
 
 /**
- * Forgets old closed orders by the clock of the log, as the owner does, and moves the others into runs
- * (sorted files). Otherwise a follower would keep all closed orders in its table, which would be full when
- * the node takes over the partition.
+ * Forgets old closed orders by the clock of the log, as the owner does, and moves the other closed orders into runs
+ * (sorted files). Otherwise the copy's table of closed orders would be full by the time the node takes over the
+ * partition.
  */
 function forgetSome<Event extends LogEvent>(copy: EventLog<Event>, partition: number): void {
   try {

@@ -73,8 +73,8 @@ export function positionIn(paths: PartitionPaths): Position {
 }
 
 /**
- * Uploads the files of a partition, and deletes the rows and files that they replace. Only the owner may do this: a
- * fenced owner publishes no base and deletes nothing.
+ * Uploads the files of a partition as a new base. Then deletes the earlier rows of the log, and the files that only
+ * older bases use. Only the owner may do this: a fenced owner publishes no base and deletes nothing.
  */
 export async function uploadBase(rows: LogRows, draft: PartitionPaths, at: Place): Promise<void> {
   const { part } = rows

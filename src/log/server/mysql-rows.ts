@@ -294,8 +294,10 @@ export class LogRows {
 
   /**
    * Takes the partition again for its owner, with the next epoch. After that, no late row of the previous epoch can be
-   * inserted. Returns undefined if another owner has taken over the partition. The caller passes the same fence until a
-   * call succeeds. So if an earlier call has already inserted the fence, the next call recognizes it.
+   * inserted. Returns undefined if another owner has taken over the partition.
+   *
+   * The caller passes the same `fence` until a call succeeds. If an earlier call has already inserted the fence, the
+   * next call finds it as the last row and succeeds.
    */
   async retake(epoch: number, fence: Buffer): Promise<Place | undefined> {
     for (let tries = 1; tries <= FENCE_TRIES_MAX; tries++) {
@@ -336,8 +338,8 @@ export class LogRows {
   }
 
   /**
-   * Finds out why an append inserted no row. Returns `landed` if the row after `place` is already the appended one, and
-   * `fenced` if another owner wrote that row.
+   * Finds out why an append inserted no row. Returns `landed` if an earlier attempt has already inserted the row after
+   * `place`, and `fenced` if another owner has written a row since. Throws if the database has lost the row at `place`.
    */
   async #whose(place: Place, body: Buffer): Promise<'landed' | 'fenced'> {
     const seq = place.seq + 1

@@ -1,6 +1,7 @@
 /**
- * A connection to one of the log's servers. All calls use one connection. If it breaks, or a server refuses to work,
- * the next call goes to the next server of the list. `meaningOf` classifies a server's error for a statement.
+ * A connection to one of the log's servers. All calls use one connection. If the connection breaks, or the server
+ * accepts no statements, the next call goes to the next server of the list. `meaningOf` classifies a server's error by
+ * its effect on the statement.
  */
 
 import { readFileSync } from 'node:fs'
@@ -177,8 +178,8 @@ export class MysqlServer {
   async #connect(): Promise<Connection> {
     const { servers, user, password, database } = this.#address
     const { host, port } = servers[this.#at]!
-    // Load the driver only here. If the log is in files, the exchange does not need the driver, which would be a tenth
-    // of its loaded code.
+    // Load the driver only here, because an exchange whose log is in files does not need it. The driver would be a
+    // tenth of the loaded code.
     const { createConnection } = await import('mysql2/promise')
     const connection = await createConnection({
       ...{ host, port, user, password, database },

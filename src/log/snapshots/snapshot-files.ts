@@ -38,7 +38,7 @@ export class SnapshotFiles {
   readonly #useless: string[] = []
   readonly #ahead: string[] = []
   readonly #writers = new Set<FileWriter>()
-  /** The last removal; removals run one after the other. */
+  /** Resolves when the newest removal has ended. Each removal begins when the one before has ended. */
   #removing = Promise.resolve()
 
   /**

@@ -47,7 +47,7 @@ export class FileWriter implements SnapshotWriter {
   readonly #publish: (meta: SnapshotMeta) => void
   readonly #draft: string
   readonly #end: () => void
-  /** The last disk operation; each operation begins when the one before has ended. */
+  /** Resolves when the newest disk operation has ended. Each operation begins when the one before has ended. */
   #work: Promise<void>
   #file: FileHandle | undefined
   #chunks = 0

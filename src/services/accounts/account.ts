@@ -1,7 +1,7 @@
 /**
- * Accounts: one per trader and chain. An account has the funds according to the chain, and the sums of needs (the
- * amounts that open orders, unsettled trades and granted reservations take). All changes of needs go through this file,
- * so the sums are always current and never need to be recomputed.
+ * Accounts: one per trader and chain. An account holds the trader's funds on the chain and the sums of the trader's
+ * needs. Needs are the amounts that open orders, unsettled trades and granted reservations take. All changes of needs
+ * go through this file, so the sums are always current and never need to be recomputed.
  */
 
 import {
@@ -30,8 +30,8 @@ import type {
 } from './state.ts'
 
 /**
- * Maximum number of tokens per account whose balances are still read although no need uses them. Because of
- * these reads, an order for such a token does not have to wait for the chain.
+ * Maximum number of idle tokens per account. No order or trade needs these tokens, but their balances are still read. A
+ * new order for an idle token then does not have to wait for the chain.
  */
 export const IDLE_TOKENS_MAX = 16
 
@@ -265,8 +265,8 @@ function countDelivered(
   const holding = holdingOf(account, outcomeToken(marketId, outcome))
   const need = BigInt(size)
   holding.pending += counted ? need : -need
-  // A sell order that is filled at once never rests in a book, so only this entry in `grown` lets `coverChanged` find
-  // the order's need. The need must be checked, because the order may rely on a reservation from before a reorg.
+  // A sell order that is filled at once never rests in a book, so `coverChanged` finds the order's need only through
+  // this entry in `grown`. The need must be checked, because the order may rely on a reservation from before a reorg.
   if (counted) state.grown.push({ account, holding, need })
 }
 

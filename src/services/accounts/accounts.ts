@@ -175,7 +175,6 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       if (account === undefined) continue
       account.reading = false
       refuseWaiting(state, account, answer, context)
-      // An account in use is queued to be read again.
       if (account.uses > 0) chain.toRead.add(account)
     }
     context.emit({ type: 'Trouble', what: `funds of chain ${chainId}`, why })
@@ -204,7 +203,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     const chain = state.chains.get(chainId)!
     context.emit({ type: 'Trouble', what: `settled trades of chain ${chainId}`, why })
     if (epoch !== chain.epoch) return undefined
-    // This part of the check failed. The next step checks all trades of `toAsk` again.
+    // Reading a part of the trades failed. The next step checks all trades of `toAsk` again.
     chain.isAsking = false
     chain.asking = []
     return undefined

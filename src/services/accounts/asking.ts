@@ -29,8 +29,8 @@ export function askFor(
 ): Granted | Rejection | Deferred {
   const { order, deadlineAtMs } = asked
   const { orderHash } = order
-  // Orders that their market knows, and invalid orders, are granted without a reservation, because the market itself
-  // answers such orders.
+  // An order that its market already knows, or an invalid order, is granted without a reservation. The market itself
+  // answers the order.
   const isKnown =
     state.orders.has(orderHash) || state.ended.has(orderHash) || state.endedBefore.has(orderHash)
   if (isKnown || !isPrice(order.price) || !isShares(order.size)) return GRANTED

@@ -113,8 +113,8 @@ export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
 }
 
 /**
- * One side of a trade whose account is known: the token and the amount that this side needs, and the permit
- * of its order.
+ * One side of a trade, for a trader with an account in this thread. The side needs `amount` of `token`; `permit` is the
+ * permit of the side's order.
  */
 type TradeSide = {
   readonly account: Account
@@ -124,7 +124,10 @@ type TradeSide = {
   readonly permit: TradeNeed['trade']['permit']
 }
 
-/** Returns the sides of a trade: a buying leg needs dollars, a selling leg needs shares. */
+/**
+ * Returns the sides of a trade, without a side whose trader has no account in this thread. A buying side needs dollars,
+ * a selling side needs shares.
+ */
 export function sidesOf(need: TradeNeed): TradeSide[] {
   const { trade, buyer, seller, isBuyerCounted, isSellerCounted } = need
   const needed = (
@@ -147,9 +150,9 @@ export function sidesOf(need: TradeNeed): TradeSide[] {
 }
 
 /**
- * Returns the factor (-1, 0 or 1) by which the trade's amount corrects a sum of the accounts to the audit's sum. The
- * audit counts a trade until its market confirms the trade. The accounts count a trade until the owner's funds include
- * its settlement.
+ * Returns -1, 0 or 1: the factor with which the trade's amount must be added to the accounts' sum to get the audit's
+ * sum. The audit counts a trade until its market confirms the trade. The accounts count a trade until the owner's funds
+ * include its settlement.
  */
 function missing({ confirmed }: TradeNeed, isCounted: boolean): bigint {
   if (confirmed === !isCounted) return 0n

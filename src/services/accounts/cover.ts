@@ -1,9 +1,10 @@
 /**
- * Selects the orders to cancel if a trader’s funds do not cover open orders and pending trades. Only orders
- * that need the missing token are selected, the newest first, and no more than necessary. The check uses the
- * minimum need of each order. The extra units for rounding many fills (`funds.ts`) are required only when an
- * order arrives: its fills may use up these units, and an order must not be cancelled because it traded.
- * Promises (reservations for orders in progress) cancel nothing: they are checked when they become orders.
+ * Selects the orders to cancel if a trader’s funds do not cover open orders and pending trades. Only orders that need
+ * the missing token are selected, the newest first, and no more than necessary.
+ *
+ * The check uses the minimum need of each order, without the extra units for rounding its fills (`funds.ts`). The
+ * order’s own fills may have used up these units, and an order must not be cancelled because it traded. Promises
+ * (reservations for orders in progress) do not count in this check: they are checked when they become orders.
  */
 
 import type { OrderHash } from '#domain/ids.ts'

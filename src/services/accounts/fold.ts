@@ -1,7 +1,7 @@
 /**
- * Applies market events to the needs of traders. If an event contains an absolute value (`remaining`), that value
- * replaces the known one. An event that was applied before changes nothing: the `seq` of a market’s events has no gaps,
- * so repeated events are recognised.
+ * Applies market events to the needs of traders. An absolute value in an event (`remaining`) replaces the stored value.
+ * An event that is applied again changes nothing: the `seq` of a market’s events has no gaps, so repeated events are
+ * recognised.
  */
 
 import assert from 'node:assert/strict'

@@ -91,8 +91,8 @@ function outdate(account: Account, block: number): void {
 }
 
 /**
- * Handles a reorg that replaced the blocks from `block` on: closes the chain until the affected trades are
- * checked, and queues the affected accounts to be read again.
+ * Handles a reorg that replaced the blocks from `block` on. Closes the chain until the affected trades are checked:
+ * meanwhile, no order is judged. Queues the affected accounts to be read again.
  */
 function rewind(state: AccountsState, chain: ChainAccounts, block: number): void {
   const place = chain.place!
@@ -202,7 +202,10 @@ export function takeFunds(state: AccountsState, account: Account, funds: ChainFu
   recountSettled(state, account)
 }
 
-/** Returns whether the account’s funds are outdated, or a balance that open sell orders need was never read. */
+/**
+ * Returns whether the account must be read: its funds are outdated, or the balance of a token in an open sell order was
+ * never read.
+ */
 export function isUnread({ block, wantBlock, holdings, sales }: Account): boolean {
   if (block < wantBlock) return true
   if (sales === 0) return false

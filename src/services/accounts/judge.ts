@@ -123,10 +123,10 @@ function permitFlaw(state: AccountsState, account: Account, permit: Uint64): Rej
 }
 
 /**
- * Rejects a permit that follows other open permits and does not cover all payments of the trader. A permit replaces the
- * allowance of earlier permits, and any account may submit a permit. If the newest permit covers everything, settlement
- * can send all permits together. Otherwise settlement would have to wait for each permit, and the trader could make the
- * last trade fail in the meantime.
+ * Rejects a permit that follows other open permits and does not cover all payments of the trader. Each permit replaces
+ * the allowance of the earlier ones, and any account may submit a permit. If the newest permit covers everything,
+ * settlement can send all permits together. Otherwise settlement would have to wait after each permit, and in the
+ * meantime the trader could make the last trade fail.
  */
 function permitValueFlaw(
   state: AccountsState,

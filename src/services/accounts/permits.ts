@@ -83,8 +83,8 @@ export function addAllowed(
 }
 
 /**
- * Recomputes which permits the token would accept, after the chain’s nonce has changed or a permit was added or
- * removed.
+ * Recomputes which permits the token would accept. Called after the trader’s nonce on the chain has changed, or a
+ * permit was added or removed.
  */
 export function recountPermits(account: Account): void {
   const { nonces, nonce, permitsFrom, permitsEnd } = account

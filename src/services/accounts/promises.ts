@@ -36,7 +36,8 @@ export function promise(
 /**
  * Rejects a second submission of an order in progress if the nonce or value of its permit differs from the first one’s,
  * or if only one of the submissions has a permit. The permit is not part of an order’s hash, and the market accepts the
- * first submission that arrives. So the check of one permit must not let an order with another permit pass.
+ * first submission that arrives. Without this check, the thread could check one permit, and the market could accept the
+ * other.
  */
 export function otherPermitFlaw(
   { promises }: AccountsState,

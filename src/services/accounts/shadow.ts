@@ -1,7 +1,7 @@
 /**
- * Computes needs from the database and the logs. The audit compares these needs with the needs in a running exchange. A
- * shadow reads no chain, so it cannot know whether a trade that was sent to the chain is settled. The running exchange
- * may or may not count such a trade.
+ * Computes needs a second time, from the database and the logs only (a “shadow”). The audit compares these needs with
+ * the needs in a running exchange. A shadow reads no chain, so it cannot know whether a trade that was sent to the
+ * chain is settled. The running exchange may or may not count such a trade.
  */
 
 import assert from 'node:assert/strict'

@@ -196,7 +196,7 @@ export type Sums = {
   promised: bigint
 }
 
-/** One outcome token of an account; `held`, its balance, is undefined before the first read. */
+/** Needs of an account for one outcome token. `held` is the balance of the token; undefined before the first read. */
 export type Holding = Sums & { readonly token: FundsToken; held: bigint | undefined }
 
 export type Account = {
@@ -333,7 +333,7 @@ export type MarketNeeds = {
   closed: boolean
   /** Number of the market's trades in memory. */
   trades: number
-  /** Time of the market's last event; before the first one, the time of the load. */
+  /** Time of the market's last event. Before the first event, the time of the load. */
   lastEventAtMs: number
 }
 
@@ -363,7 +363,10 @@ export type ChainAccounts = {
   /** Number of reorgs so far. Answers to requests from before the last reorg are ignored. */
   epoch: number
   place: BlockPlace | undefined
-  /** Time of the first step; trades that settled before it are not reported. */
+  /**
+   * Time of the first step, or of the first step after a reorg that made all settlements uncertain. Trades that settled
+   * before this time are not reported by any step.
+   */
   firstSteppedMs: number
   /** True once the thread has started to check all trades that may have settled before the first step. */
   hasAskedAll: boolean

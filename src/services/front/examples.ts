@@ -1,6 +1,6 @@
 /**
- * Makes executable examples for the OpenAPI document, on the devnet only: there the keys of the demo traders are
- * public. Each example is signed for an open market at the time of the request.
+ * Makes executable examples for the OpenAPI document. Examples exist only on the devnet, because the private keys of
+ * its demo traders are public. Each example is signed at the time of the request, for a market that is open then.
  */
 
 import { DEVNET_CHAIN_ID } from '#config/devnet.ts'

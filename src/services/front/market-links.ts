@@ -142,11 +142,11 @@ export function linkMarkets(settings: Settings, ports: MarketPorts, losses: Loss
     threads: links.map(({ thread }) => thread),
     /** For each market thread, the function that accepts the port to it. */
     followers: links.map(({ follow }) => follow),
-    /** Returns whether every market thread was loaded at least once. */
+    /** Returns whether the markets of every market thread were loaded on the board at least once. */
     isWhole: () => links.every(({ load }) => load.isKnown()),
     /**
-     * Returns whether the thread of this market is loaded and confirmed as the owner of its log. Without a market,
-     * returns whether this is true of every market thread.
+     * Returns whether the market's thread is current: its markets are loaded on the board, and the thread is confirmed
+     * as the owner of its log. Without a market, returns whether every market thread is current.
      */
     isCurrent: (marketId?: MarketId) =>
       marketId === undefined
@@ -175,7 +175,10 @@ export function linkMarkets(settings: Settings, ports: MarketPorts, losses: Loss
      */
     caughtUp: (marketId: MarketId): Promise<void> | undefined =>
       use?.need(marketId) ?? linkOf(marketId)?.load.reloaded(),
-    /** Returns a promise that resolves when a market thread was loaded for the first time; undefined after that. */
+    /**
+     * Returns a promise that resolves when the markets of a market thread were loaded on the board for the first time;
+     * undefined after that.
+     */
     known: (index: number) => links[index]?.load.untilKnown(),
     closeMarkets(): void {
       clearInterval(confirming)

@@ -53,8 +53,8 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { AskPage } from './query-pages.ts'
 
 /**
- * Maximum age of the cached list of markets on the chain. The cached list of the database's markets may be older than
- * this, because the front's memory already contains every market that trades.
+ * Maximum age of cached pages of the market list if the exchange uses a chain. Without a chain, cached pages may be
+ * older, because the front's memory already contains every market that trades.
  */
 const CHAIN_MARKETS_KEPT_MS_MAX = 250
 const LISTS_KEPT_MAX = 32

@@ -1,12 +1,12 @@
 /**
- * Ensures that a bearer token is used only once on all nodes that share a database. Before a front accepts a
- * token, it records the token in the database (a “claim”). One statement records many tokens. While the
- * database is unavailable, no token is accepted, and the client must retry.
+ * Ensures that a bearer token is used only once on all nodes that share a database. Before a front accepts a token, it
+ * records the token in the database (a “claim”). One statement records many tokens. While the database is unavailable,
+ * no token is accepted, and the client must retry.
  *
- * If the database stores a claim but its answer is lost, the token is refused. The client may then send the
- * same token again to this process. The number of a claim is derived from its token, so the process's fronts
- * recognise the claim as their own and accept the token. The ledger ensures that this process does not accept
- * the same token twice (`http/nonce-ledger.ts`).
+ * If the database stores a claim but its answer is lost, the token is refused. The client may then send the same token
+ * again to this process. The number of a claim is derived from the token and a secret of the process. So the fronts of
+ * this process recognise the claim as their own and accept the token. The ledger ensures that this process does not
+ * accept the same token twice (`http/nonce-ledger.ts`).
  */
 
 import { createHmac } from 'node:crypto'
@@ -26,7 +26,7 @@ import { makeBatcher } from '#verify/batcher.ts'
 /** Maximum time that a request waits until the use of its token is recorded. */
 const CLAIM_MS = 5_000
 /**
- * Interval of deleting old records. A record is kept for one token lifetime after its token has expired,
+ * Interval at which old records are deleted. A record is kept for one token lifetime after its token has expired,
  * because the clocks of nodes may differ by that much.
  */
 const FORGET_EVERY_MS = 10_000

@@ -52,8 +52,8 @@ export function openTransparency(
       signers.keys(originOf(settings, logId, partition)).map(verifierKeyText),
   }
   const receipts: Receipts = (receipt) => {
-    // A receipt contains the random name of the public log, which is loaded with its trees. Until then answers have
-    // no receipt.
+    // A receipt contains the random name of the public log. The name is loaded with the log's trees; before that,
+    // answers have no receipt.
     if (logId === undefined && isPublic(settings)) {
       void query('publicTrees', {}).then(
         ([tree]) => {

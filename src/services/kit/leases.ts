@@ -1,14 +1,14 @@
 /**
- * Leases of roles: one node at a time has the lease of a role and does its work. The leases are stored in the database.
- * While another node has the lease, a thread is on standby, which is not a failure. Once this node has the lease, the
- * role starts as after any restart. Writes of a role carry the epoch of its lease, so a node that has lost the lease
- * cannot write (`store/engine/fence.ts`).
+ * Leases of roles: only the node that has the lease of a role does the role's work. The leases are stored in the
+ * database. While another node has the lease, a thread is on standby, which is not a failure. Once this node has the
+ * lease, the role starts as after any restart. Writes of a role carry the epoch of its lease, so a node that has lost
+ * the lease cannot write (`store/engine/fence.ts`).
  *
  * A node that learns that it has lost a lease stops the role at once. A node that cannot reach the database continues
  * the role, because perhaps no other node has taken the lease. But while the lease is in doubt, the node sends nothing
  * that requires the lease (`isSure`).
  *
- * A database file belongs to one process, so every role starts there at once without a lease.
+ * A database in a file belongs to one process. With such a database, every role starts at once without a lease.
  */
 
 import { hostname } from 'node:os'

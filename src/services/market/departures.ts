@@ -1,5 +1,5 @@
 /**
- * Removes many orders of one trader: all orders or certain ones on request, or the orders of a trader without funds.
+ * Removes many orders of one trader: all or certain orders on request, or orders that the trader's funds do not cover.
  * Each removal is an event, so a step removes a limited number of orders, and the caller repeats the step.
  */
 

@@ -1,6 +1,6 @@
 /**
  * Orders of a market that are cancelled when their session (an authenticated stream) ends. The list is derived from the
- * market's log, so it survives a restart of the thread. A snapshot contains one row per such order. `SessionIndex`
+ * market's log, so it survives a restart of the thread. A snapshot contains one row per session order. `SessionIndex`
  * finds the orders of a session in all markets of the thread.
  */
 

@@ -59,8 +59,8 @@ export function newMarket(
 }
 
 /**
- * Returns the options of a market’s books. Books have spare capacity, because quantities that failed trades return must
- * fit too.
+ * Returns the options of a market’s books. Books have spare capacity for orders that return to the book after a failed
+ * trade.
  */
 export function bookOptions({ ordersMax, seed }: MarketRules, market: Market) {
   return { ordersMax: 2 * ordersMax, seed, hasArrivals: isComplementary(market) }
@@ -140,8 +140,9 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
         if (ended === why) cancelled.push(cancelledAnswer(state, resting))
       }
     }
-    // The accounts thread reports only resting orders without cover. An order that was filled since then needs no
-    // funds, so it is not cancelled here. If a failed trade returns its quantity, the order is checked again.
+    // The accounts thread reports only resting orders without cover. If a reported order was filled after the report,
+    // it needs no funds, so it is not cancelled here. If a failed trade returns its quantity, the order is checked
+    // again.
     const isLate = reason === 'unfunded' && wanted !== undefined
     for (const orderHash of isLate ? [] : state.pending.ordersOf(trader)) {
       if (wanted !== undefined && !wanted.has(orderHash)) continue

@@ -150,10 +150,13 @@ export function withdraw(
 }
 
 /**
- * Matches `quantity` and rests the remainder, or cancels it if `atOnce` (IOC and FOK). Returns the number of makers
- * that were matched. Events are ordered so that a replay never crosses a book: removals, fills, then the resting order.
+ * Matches `quantity` and rests the remainder, or cancels the remainder if `atOnce` (IOC and FOK). Returns the number of
+ * makers that were matched.
+ *
+ * Events are emitted in this order, so that a replay never crosses a book: removals, fills, then the resting order.
+ *
  * If a failed trade returns the order to the book, `first` is the order's original state. If `held` names a session,
- * the order is cancelled when the session ends. `tags` and `terms` are set only for a new order.
+ * the order is cancelled when that session ends. `tags` and `terms` are set only for a new order.
  */
 export function admit(
   state: MarketState,

@@ -1,8 +1,8 @@
 /**
- * Trades of a market that the chain has not decided yet. They determine which quantity of an order may return to the
- * book, and how many trades of a trader are pending. They also show whether a seller is missing tokens only because a
- * purchase is pending or has failed. This state is derived from events alone, so a replay gives the same result. A
- * snapshot contains the state as rows.
+ * Pending trades of a market, which the chain has neither settled nor rejected yet. They determine which quantity of an
+ * order may return to the book, and how many trades of a trader are pending. They also show whether a seller's tokens
+ * are missing only because a purchase is pending or has failed. This state is derived from events alone, so a replay
+ * gives the same result. A snapshot contains the state as rows.
  */
 
 import {
@@ -164,8 +164,8 @@ export class PendingTrades {
   }
 
   /**
-   * Returns whether another trader owes this seller tokens of the outcome. The seller bought them before the
-   * undelivered sale, and that purchase is pending, or failed recently through no fault of the seller.
+   * Returns whether the seller has not received tokens of the outcome from an earlier purchase. That purchase was
+   * matched before this sale, and it is still pending, or failed recently through no fault of the seller.
    */
   isOwed(trade: { seller: Address; outcome: Outcome; tradeId: string }, nowMs: number): boolean {
     const { seller, outcome } = trade

@@ -1,6 +1,6 @@
 /**
- * Market-maker protection: if the fills of a group exceed its limit, the market cancels the group’s other orders in the
- * step of the last fill.
+ * Market-maker protection: if the fills of an order group exceed the group's limit, the market cancels the group's
+ * other orders in the same step.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -40,8 +40,8 @@ export function cancelByMarket(
 }
 
 /**
- * Returns how a filled order of a group ended, in the same form as the partition's records of ended orders. Those
- * records cannot be used, because the market reads only the records of the current batch's orders.
+ * Returns how a filled order of a group ended, in the form of the partition's records of ended orders. These records
+ * cannot be used: the market reads only the records of orders in the current batch.
  */
 function filledOf(state: MarketState, orderHash: OrderHash) {
   const filled = state.tagged.filledOf(orderHash)

@@ -1,8 +1,10 @@
 /**
- * Format of a market’s snapshot: a head as JSON, then chunks in any order. Each chunk starts with eight bytes, of which
- * the first states the content. The value 2 means JSON rows of pending trades, session orders and tags. Any other value
- * is an outcome, and the chunk contains orders of that outcome's book. Version 1 had no pending trades, version 2 no
- * session orders, version 3 no tags, version 5 no settled session orders.
+ * Format of a market's snapshot: a head as JSON, then chunks in any order. Each chunk starts with eight bytes. The
+ * first byte states the content. The value 2 means JSON rows of pending trades, session orders and tags. Any other
+ * value is an outcome: the chunk contains orders of that outcome's book.
+ *
+ * Version 1 has no pending trades, version 2 no session orders, version 3 no tags, and version 5 no settled session
+ * orders.
  */
 
 import assert from 'node:assert/strict'
@@ -19,10 +21,10 @@ const MARK_BYTES = 8
 const PENDING = 2
 
 const VERSION = 6
-/** Version 3 cannot be read, because it did not name the sessions. */
+/** Versions that can be read. Version 3 is missing, because its snapshots did not name the sessions. */
 const READABLE: ReadonlySet<number> = new Set([1, 2, 4, 5, VERSION])
 
-/** A row of a snapshot: a part of the market's state that is stored row by row. */
+/** A row of a snapshot: a pending trade, a session order, or tags. */
 export type SnapshotRow = PendingRow | HeldRow | TagRow
 
 type SnapshotHead = {

@@ -1,4 +1,4 @@
-/** Checks whether a trader may place any order in a market now: pending trades, pauses and the daily budget. */
+/** Checks whether a trader may place orders in a market now. Checks pending trades, pauses and the daily budget. */
 
 import type { Address } from '#domain/ids.ts'
 import { PENDING_TRADES_MAX } from '#domain/limits.ts'

@@ -50,7 +50,10 @@ export type MarketRules = {
   readonly sessions?: { readonly index: SessionIndex; readonly ordersMax: number }
   /** Counts a trader's open orders in those markets of a chain that this thread serves. */
   readonly openOrders?: (trader: Address, chainId: number) => number
-  /** Secret seed of the books' indices. Without the seed, traders cannot choose hashes that collide in an index. */
+  /**
+   * Secret seed of the books' indices. Traders do not know the seed, so they cannot choose order hashes that collide in
+   * an index.
+   */
   readonly seed: number
 }
 

@@ -207,8 +207,8 @@ export class TaggedOrders {
   }
 
   /**
-   * Forgets groups without orders whose fills are older than the longest protection window. Fills that old no longer
-   * count for any order, so this function may be called at any time.
+   * Forgets each group that has no orders and whose last fill is older than the longest protection window. Such fills
+   * no longer count, so this function may be called at any time.
    */
   #sweep(nowMs: number): void {
     for (const [key, { orders, fills }] of this.#groups) {

@@ -148,10 +148,15 @@ function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
   }
 }
 
-/** Refusals because of missing tokens. Other refusals, such as a missing approval, are never another trader's fault. */
+/**
+ * Reasons of refusals because of missing tokens. Only these refusals can be another trader's fault; a missing approval,
+ * for example, never is.
+ */
 const LACKS_TOKENS: ReadonlySet<string> = new Set(['InsufficientShares', 'BothUnfunded'])
 
-/** Sides at fault that are excused, because other traders owe them the missing tokens. */
+/**
+ * The sides of a failed trade that are excused. A side at fault is excused if other traders owe it the missing tokens.
+ */
 type Excuse = { readonly excused?: ExcusedSide }
 
 export function excuseOf(
@@ -170,9 +175,9 @@ export function excuseOf(
 }
 
 /**
- * Undoes a trade that the chain refused: cancels the orders of the trader at fault in this market, and returns the
- * other side's quantity to its order. The cancels come first, so that the returned quantity does not match the
- * cancelled orders. An excused side keeps its orders but gets no quantity back, because it has no tokens for it.
+ * Undoes a trade that the chain refused. First cancels this market's orders of each trader at fault, so that these
+ * orders cannot match the returned quantity. Then returns the other side's quantity to its order. An excused side keeps
+ * its orders, but gets no quantity back, because it does not have the tokens to sell.
  */
 export function failTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
   const { fault, buy, sell } = report

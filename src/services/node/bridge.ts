@@ -34,7 +34,7 @@ type BridgeOptions = {
 }
 
 export type Bridge = {
-  /** Hands over all slots of this node; resolves when none is left. */
+  /** Hands over all slots of this node; resolves when this node has no slot left. */
   leave(): Promise<void>
   /**
    * Reports that this node has a current copy of the log, so that it can serve a slot within moments and slots may move

@@ -408,9 +408,9 @@ export class Directory {
   }
 
   /**
-   * Returns a live node whose claim to the slot overrides this node's claim with the given epoch; undefined
-   * if no node has such a claim. The claim with the higher epoch overrides the other. If the epochs are
-   * equal, the claim of the node with the higher name does.
+   * Returns a live node whose claim to the slot overrides this node's claim with the given epoch; undefined if no node
+   * has such a claim. The claim with the higher epoch overrides the other. If the epochs are equal, the claim of the
+   * node with the higher name overrides the other.
    */
   #rivalOf(slot: string, epoch: number): string | undefined {
     const own = { node: this.#own.node, epoch }

@@ -62,7 +62,10 @@ type NatsAddress = {
   readonly password: string
 }
 
-/** Parses the URL of NATS servers; undefined if it is invalid. A user without a password is used as a NATS token. */
+/**
+ * Parses the URL of NATS servers; returns undefined if the URL is invalid. A user without a password is used as a NATS
+ * token.
+ */
 export function parseNatsUrl(url: string): NatsAddress | undefined {
   const [, scheme, user = '', password = '', hosts] = SHAPE.exec(url) ?? []
   if (hosts === undefined) return undefined

@@ -198,7 +198,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
   const running = new Set<string>()
   let line: NodeLine | undefined
   let bridge: Bridge | undefined
-  /** Channels to the fronts of this node, which report the amounts drawn from their rate limits. */
+  /** Channels to the fronts of this node. The fronts report the amounts drawn from their rate limits. */
   let fronts: Channel<DrawsProtocol>[] = []
   let stopped = false
   const meters = bridgeMeters(kit, () => bridge)

@@ -173,8 +173,9 @@ function review(state: PricesState, known: AssetState, context: PricesContext): 
 }
 
 /**
- * Adds a price to the list. If the last price of the list has the same asset and second, the new price replaces it.
- * Never replaces the first `fixed` prices: they are being written, and are removed by count after the write.
+ * Adds a price to the list. If the last price of the list has the same asset and second, the new price replaces it. The
+ * first `fixed` prices are never replaced: a write of these prices is in progress, and afterwards this number of prices
+ * is removed from the start of the list.
  */
 function remember(list: PriceRecord[], price: PriceRecord, fixed = 0): void {
   const last = list.length > fixed ? list.at(-1) : undefined

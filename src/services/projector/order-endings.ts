@@ -101,7 +101,8 @@ export const orderEndings: Behaviour<OrderEndingsState, OrderEndingsProtocol, Or
       if (!state.stopped) context.after(RETRY_MS, { type: 'Again', message: {} })
       return undefined
     }
-    // Give up the market until the next start. Reads are still right, because they check whether the market is closed.
+    // Give up the market until the next start. Reads are still correct: they check whether the market of an order is
+    // closed.
     if (marketId === undefined) state.look = undefined
     else state.closed.delete(marketId)
     context.emit({ type: 'OrdersNotEnded', marketId, why })

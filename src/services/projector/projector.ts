@@ -74,9 +74,8 @@ export type StoreDatabase = {
   /** Claims the database for the log, and returns the database's position in each partition. */
   readonly claim: (log: { logId: string; partitions: number }) => Promise<readonly Checkpoint[]>
   /**
-   * Writes a batch; returns the position of the database afterwards. This position may differ from the end of the
-   * batch: an earlier batch may have been committed without an answer, and the log has grown since. Several batches may
-   * share a transaction.
+   * Writes a batch; returns the database's position afterwards. The position may differ from the batch's end if an
+   * earlier batch from the same start was committed, but its answer was lost. Several batches may share a transaction.
    */
   readonly write: (batch: ProjectionBatch) => Promise<{ readonly offset: number }>
   /** Set if several stores share the database, each writing some partitions. */
@@ -101,18 +100,18 @@ export type StoreState = {
   /** Why the last claim failed; empty if it succeeded. */
   fault: string
   /**
-   * Set if the database belongs to another log. Nothing is written in this case, because writing would only hide the
-   * mistake.
+   * Set if the database belongs to another log. Nothing is written then, because a write would hide the wrong
+   * configuration.
    */
   refused: string
   leaving: boolean
 }
 
 /**
- * Time for which events are collected before they are written. Large transactions are cheaper, because their
- * rows share index pages: per order, a transaction with 2,000 orders takes half the time of one with 100.
- * Fewer transactions also sync the database less often, and each of these syncs delays a sync of the log. No
- * client is delayed, because no client reads the newest changes from the database.
+ * Time for which events are collected before they are written. Large transactions are cheaper, because their rows share
+ * index pages: writing 2,000 orders in one transaction takes half as long per order as writing 100. The database also
+ * syncs less often, and each of its syncs delays a sync of the log. No client is delayed, because no client reads the
+ * newest changes from the database.
  */
 const GATHER_MS = 100
 /**

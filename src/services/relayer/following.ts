@@ -57,9 +57,9 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
       const { gas, txHash } = one
       const paid = news.gasUsed ?? 0
       context.emit({ type: 'ended', key, kind: one.operation?.kind, status, gas: paid, reason })
-      // The row's gas is the sum over all attempts. The sum is unknown here if an earlier process sent this attempt,
-      // and it was not the first attempt. In that case, leave the row's gas unchanged: it already includes the gas
-      // limit of this attempt.
+      // The row's gas is the sum over all attempts. This process knows the sum only if it sent this attempt, or if this
+      // is the first attempt. Otherwise leave the row's gas unchanged: it already includes the gas limit of this
+      // attempt.
       const isSumKnown = one.trial !== undefined || attempt === 1
       const known = news.gasUsed !== null && isSumKnown ? { gas } : {}
       const change = changeOf({ key, attempt, status, txHash, reason, ...known }, context)

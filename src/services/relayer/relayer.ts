@@ -190,7 +190,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const { operation } = one
     const owner = ownerOf(state, operation.owner, context.nowMs)
     const purpose = purposeOf(operation.kind)
-    // Ignore the gas if a new day has begun during the look-up, because it was spent yesterday.
+    // If a new day has begun during the look-up, ignore the gas: it was spent yesterday.
     if (sinceMs === dayStart(context.nowMs)) {
       owner.gas[purpose] = Math.max(owner.gas[purpose], gas)
     }
@@ -237,7 +237,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       leave(state, one, { txHash: found.doneBy, status: 'confirmed' }, context)
       return undefined
     }
-    // The owner's rate is charged only now, because the signature shows that the owner asked for the operation.
+    // The owner's rate is charged only after the signature check: until then, the request may come from another
+    // account.
     const limited = drawFor(state, one.operation.owner, found, context.nowMs)
     if (limited !== undefined) return refuse(state, one, limited, context)
     one.examination = found
@@ -334,9 +335,9 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const tookMs = context.nowMs - one.beganAtMs
     context.emit({ type: 'sent', kind, lane: one.lane, txHash: sent.txHash, tookMs })
     for (const ticket of one.tickets.splice(0)) context.answer(ticket, answerOf(one))
-    // Clients list the claims of operations with their hashes, so write the hash of an operation with claims at once.
-    // Delay this write for other operations: most are mined soon, and then one write is enough. The journal has the
-    // hash in any case.
+    // Write the hash of an operation with claims at once, because clients list claims with their hashes. Delay this
+    // write for other operations: most are mined soon, and then one write is enough. The journal has the hash in any
+    // case.
     if ((one.examination?.claims.length ?? 0) > 0) submitted(state, one, context)
     else context.after(SUBMITTED_AFTER_MS, { type: 'Write', message: submission(one, context) })
     pollLane(state, one.lane, context)

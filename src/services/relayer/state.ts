@@ -59,7 +59,10 @@ export type RelayerProtocol = RelayerRequests & {
   Weigh: { takes: Record<never, never>; answers: undefined }
   Weighed: { takes: { balances: readonly { lane: Address; wei: string }[] }; answers: undefined }
   NoncesRead: { takes: { ticket: Deferred; answer: RelayNonces | Rejection }; answers: undefined }
-  /** Work outside the actor failed, and no request waits for this work. The message named `again` retries the work. */
+  /**
+   * Work outside the actor failed, and no request waits for this work. `again` is the name of the message that retries
+   * the work.
+   */
   Missed: {
     takes: { what: string; trouble: Trouble; again: 'Begin' | 'Weigh' }
     answers: undefined
@@ -126,7 +129,7 @@ export type RelayerRules = {
   readonly balanceMin: bigint
   /** Balance of a key, in wei, below which a warning is logged. */
   readonly balanceLow: bigint
-  /** A key whose oldest transaction has waited this long for a block is used only if there is no other key. */
+  /** If a key's oldest transaction has waited this long for a block, the key is used only if there is no other key. */
   readonly stuckAfterMs: number
   readonly pollMs: number
   readonly idlePollMs: number

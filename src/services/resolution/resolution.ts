@@ -56,7 +56,7 @@ export type ResolutionProtocol = {
   Sent: { takes: { due: ResolutionDue; sent: ResolutionSent }; answers: undefined }
   Polled: { takes: { news: readonly SettledStep[] }; answers: undefined }
   Acknowledged: { takes: { reference: string }; answers: undefined }
-  /** The step with this reference failed. Without a reference, the search for due steps failed. */
+  /** The step with this reference failed. If `reference` is undefined, reading the due steps failed. */
   Failed: { takes: { why: string; reference?: string }; answers: undefined }
 }
 
@@ -85,9 +85,9 @@ type Underway = {
 
 /**
  * Every change of stage. A step that an earlier process sent starts as `follow`, any other step as `simulate`. The end
- * of a transaction may be reported before the answer to `send`. It may even be reported during `simulate`, if an
- * earlier transaction was recorded although recording it seemed to fail. A step is dropped when it is refused or not
- * sent, or when its end is acknowledged.
+ * of a transaction may be reported before the answer to `send`. It may even be reported during `simulate`: the journal
+ * may have recorded an earlier transaction although the write seemed to fail. A step is dropped when it is refused or
+ * not sent, or when its end is acknowledged.
  */
 const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
   simulate: ['send', 'ended'],
@@ -260,9 +260,8 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       state.why = why
       return undefined
     }
-    // If acknowledging an end failed, the step stays in `underway`, and the next check acknowledges the end
-    // again. Any other failure occurred before sending, because the sender throws only if nothing was sent.
-    // So the step is dropped.
+    // If acknowledging an end failed, the step stays in `underway`, and the next check acknowledges the end again.
+    // After any other failure, the step is dropped: the sender throws only if nothing was sent.
     if (state.underway.get(reference)?.stage !== 'ended') state.underway.delete(reference)
     hold(state, reference, context.nowMs)
     return undefined

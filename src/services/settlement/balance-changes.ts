@@ -12,7 +12,10 @@ import { broughtTo, SIDES, takenFrom } from './trade-sides.ts'
  */
 export const ALLOWANCE = 'allowance'
 
-/** Returns by how much a trade changes the trader's balance of a token, or the allowance. */
+/**
+ * Returns by how much a trade changes a trader's balance of a token. For `ALLOWANCE`, returns the change of the
+ * trader's allowance.
+ */
 export function changeOf(
   trade: Trade,
   trader: Address,

@@ -80,9 +80,9 @@ export function markSent(state: SettlementState, batch: Batch): void {
 }
 
 /**
- * Follows a transaction again after a restart found it in the journal, or after a reorg removed it. The
- * transaction is abandoned if one of its trades must not settle: the trade has failed, or an earlier block
- * refused the trade with a side at fault.
+ * Follows a transaction again after a restart found it in the journal, or after a reorg removed it from its block. The
+ * transaction is abandoned if one of its trades must not settle: the trade has failed, or an earlier block refused the
+ * trade with a side at fault.
  */
 export function resumeBatch(
   state: SettlementState,

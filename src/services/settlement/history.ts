@@ -27,8 +27,8 @@ const CLOCKS_APART_MS = 60_000
 const ANSWERS_MS = 500
 
 /**
- * Makes settlement verify with its market every trade that was matched before `nowMs`, or up to
- * `CLOCKS_APART_MS` later. Called after a restart.
+ * Requires that trades matched before `nowMs`, or up to `CLOCKS_APART_MS` later, are verified with their markets before
+ * they are sent. Called after a restart.
  */
 export function trustOnlyNew(state: SettlementState, nowMs: number): void {
   state.history.trustedFromMs = nowMs + CLOCKS_APART_MS
@@ -53,7 +53,10 @@ export function isVerifying({ history }: SettlementState, nowMs: number): boolea
   return unverified.size > 0 && nowMs - verifyingSinceMs < ANSWERS_MS
 }
 
-/** Removes a trade whose end its market has acknowledged. The trade is then ignored for `ENDED_KEPT_MS`. */
+/**
+ * Removes a trade after its market has acknowledged the trade's end. For `ENDED_KEPT_MS`, settlement then ignores the
+ * trade if the database still returns it.
+ */
 export function drop(
   state: SettlementState,
   pending: PendingSettlement,

@@ -64,8 +64,8 @@ export function watchLag(state: SettlementState, context: SettlementContext): vo
     )
     oldestMs = Math.min(oldestMs, couldMs)
   }
-  // While the database cannot be read, it may contain older trades that settlement does not know, so the lag grows from
-  // the last read.
+  // While the database cannot be read, it may contain older trades that settlement does not know. So the lag is at
+  // least the time since the last read.
   const blind = state.steps.pauses.has('read') || state.steps.pauses.has('recover')
   if (blind) oldestMs = Math.min(oldestMs, state.reads.lastMs)
   state.lag.ms = nowMs - oldestMs

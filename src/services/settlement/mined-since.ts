@@ -1,8 +1,8 @@
 /**
- * Tracks trades that were mined during a submission. A refusal in that submission may have been computed before the
- * block of these trades. For example, the simulation may miss shares that a trader has just bought, although a block
- * contains the purchase when the simulation's answer arrives. So these trades count as in flight when the refusal is
- * judged. Exceptions are trades that have failed, and refusals computed at the block of the trade or later.
+ * Tracks trades that were mined during a submission. The simulation of that submission may have run before the block of
+ * these trades. For example, it may miss shares that a trader has just bought. So when a refusal is judged, these
+ * trades still count as in flight. There are two exceptions: the trade has failed, or the refusal was computed at the
+ * trade's block or later.
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'

@@ -58,7 +58,8 @@ export function judge(
   const inFlight: InFlight = isOwing ? tradesInFlight(state, refused) : new Map()
   return found.map(({ pending, refusal }) => {
     const missing = missingOf(state, pending.trade, refusal, { inFlight, nowMs })
-    // Trades judged later are younger, and may need the tokens that this trade brings.
+    // Count this waiting trade as in flight: trades judged later are younger, and may need the tokens that this trade
+    // brings.
     if (missing !== undefined) note(inFlight, pending.trade, false)
     return { pending, refusal, missing }
   })
@@ -88,7 +89,7 @@ function missingOf(
   return { refusal, block: refusal.block ?? 0, sinceMs: nowMs, sides }
 }
 
-/** Returns those trades of this side's trader that, if they settle at all, settle before the given trade. */
+/** Returns the trades of this side's trader that will settle before the given trade, or not at all. */
 function settlingBefore(
   state: SettlementState,
   trade: TradeToSettle,
@@ -178,8 +179,8 @@ function tradesInFlight(state: SettlementState, refused: readonly RefusedTrade[]
 }
 
 /**
- * Makes the trade wait for older trades. Older trades that a block has settled since the submission began are applied
- * at once.
+ * Makes the trade wait for older trades. If a block has settled an older trade since the submission began, the older
+ * trade's balance change is applied at once.
  */
 export function awaitOlder(
   state: SettlementState,
@@ -222,10 +223,10 @@ export function resumeWaiting(state: SettlementState, context: SettlementContext
 }
 
 /**
- * Applies a decided trade to a waiting trade. `block` is the block that settled the decided trade; undefined
- * if no block settled it, so that no balance changes. If the waiting trade was not waiting for the decided
- * trade, the decided trade may be younger. In that case, only amounts that the decided trade took from the
- * trader are applied. The change is skipped if the waiting trade's balance was read at `block` or later.
+ * Applies a decided trade to the balances of a waiting trade. `block` is the block that settled the decided trade. If
+ * it is undefined, no block settled the decided trade, and no balance changes. Nothing changes either if the waiting
+ * trade's balance was read at `block` or later. If the waiting trade was not waiting for the decided trade, the decided
+ * trade may be younger. In that case, only the amounts that the decided trade took from the trader are applied.
  */
 function applyDecided(
   { missing }: PendingSettlement,

@@ -154,8 +154,8 @@ export function isPermitBefore(
 }
 
 /**
- * True if no trade that the given trade waits for may itself wait for a permit turn. Each must be decided, on its way,
- * or queued without an unused permit.
+ * True if the given trade waits only for trades that cannot wait for a permit turn. Each of those trades is decided, on
+ * its way, or queued without an unused permit.
  */
 function waitsForNoTurn(state: SettlementState, { missing }: PendingSettlement): boolean {
   const isFree = (tradeId: TradeId): boolean => {

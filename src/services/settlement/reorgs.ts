@@ -8,7 +8,7 @@ import { sendReports } from './reports.ts'
 import type { Batch, SettlementContext, SettlementState } from './state.ts'
 import { failure, tryBegin } from './steps.ts'
 
-/** Sends a removed batch again once every market has acknowledged its reverted trades. */
+/** Sends a removed batch again once the markets have acknowledged all `reverted` reports of the batch's trades. */
 export function settleVanished(
   state: SettlementState,
   batch: Batch,

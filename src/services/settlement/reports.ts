@@ -42,8 +42,8 @@ export function end(
   const pending = state.trades.get(tradeId)
   if (pending === undefined) return
   leaveQueue(state, pending)
-  // A failed trade must never settle. If a transaction in flight contains the trade, the result of that transaction
-  // decides.
+  // A failed trade must never settle. If a transaction in flight contains the trade, do not end the trade yet: the
+  // result of that transaction decides whether the trade has failed.
   if (status === 'failed' && isInFlight(state, tradeId)) {
     moveTo(pending, 'sent')
     return

@@ -88,16 +88,16 @@ export function retryLater(
 }
 
 /**
- * Reason for which no trader is at fault, although the contract names a side. Every order matches before it expires,
- * and can still settle during the grace after its expiration. A matched trade misses the grace only if the exchange or
- * the chain was unavailable for longer than the grace.
+ * Reason of a refusal for which no trader is at fault, although the contract names a side. Every order matches before
+ * it expires, and can still settle during the grace after its expiration. A matched trade misses the grace only if the
+ * exchange or the chain was unavailable for longer than the grace.
  */
 export const OUT_OF_TIME = 'OrderExpired'
 
 /**
- * Handles trades that the simulation refused. If a side is at fault, the trade fails at once with that side at fault,
- * because a retry would give the side time to act. The trade waits only if older trades will bring the missing balance.
- * If the contract refuses a trade without naming a side, it would refuse the trade again. Such a trade fails with fault
+ * Handles trades that the simulation refused. If older trades will bring the missing balance, the trade waits for them.
+ * Otherwise, if a side is at fault, the trade fails at once, because a retry would give that side time to act. If the
+ * contract refuses a trade without naming a side, it would refuse the trade again. Such a trade fails with fault
  * `both`, so that the quantities of its two orders do not match each other again.
  */
 export function applyRefusals(

@@ -53,8 +53,8 @@ const READ_TRADES = 500
 /** Minimum time between two reads of the database, however fast new trades arrive. */
 const READ_GAP_MS = 50
 /**
- * Maximum number of ended trades that a read excludes. The newest are excluded, because the database usually
- * has the ends of older trades already.
+ * Maximum number of ended trades that a read excludes. The newest ended trades are excluded, because the database
+ * usually has the ends of older trades already.
  */
 const ENDED_READ_MAX = 2_000
 const REPORT_AGAIN_MS = 200
@@ -291,7 +291,8 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   // The more trades a read excludes, the longer the pause between two reads, because each excluded trade makes a read
   // more expensive.
   const noticeMs = Math.min(readEveryMs, READ_GAP_MS + state.trades.size)
-  // If trades for two batches are queued already, do not repeat the read at once to fetch the remaining trades.
+  // If more trades may remain in the database, the read is normally repeated at once. If trades for two batches are
+  // queued already, the next read can wait.
   const isEnough = state.queue.tradeIds.length >= 2 * batchMax
   const pauseMs = state.reads.isFull && !isEnough ? 0 : isNew ? noticeMs : readEveryMs
   if (nowMs - state.reads.lastMs < pauseMs) return

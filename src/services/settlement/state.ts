@@ -261,8 +261,8 @@ export type PendingSettlement = {
    */
   refusal: TradeRefusal | undefined
   /**
-   * Number of attempts to settle the trade that failed although no side was at fault. A submission that could
-   * not be simulated counts only if other batches were sent since the previous failure.
+   * Number of failed attempts to settle the trade, counting only attempts in which no side was at fault. A submission
+   * that could not be simulated counts only if other batches were sent since the previous failure.
    */
   retries: number
   /** Number of times that a transaction with only this trade could not be simulated. */
@@ -341,7 +341,7 @@ export type SettlementState = {
     readonly minedSince: Map<TradeId, { readonly trade: TradeToSettle; readonly block: number }>
   }
   readonly markets: {
-    /** Markets that the chain does not know yet, and the time of the next check. */
+    /** Markets that the chain does not know yet. The value is the time of the market's next check. */
     readonly missing: Map<MarketId, number>
     /**
      * Time until which each market was missing on the chain. No trade of the market could have settled before that
@@ -368,7 +368,7 @@ export type SettlementState = {
     /** Why the last report was not acknowledged; empty if it was acknowledged. */
     unanswered: string
   }
-  /** Times at which the last trade ended, and at which a stall was last logged. */
+  /** Time at which the last trade ended, and time of the last log line about a stall. */
   readonly progress: { lastMs: number; loggedMs: number }
   readonly steps: {
     /** Steps in progress, with the time of their start. */

@@ -33,7 +33,7 @@ import { makeSettlementTraces } from './thread/trade-traces.ts'
 /** Bounds of the time between two ticks of an actor. */
 const TICK_MS_MIN = 10
 const TICK_MS_MAX = 50
-/** Interval at which the relay repeats its request for traders' pauses to each market thread that has not answered. */
+/** Interval between requests to a market thread that has not yet returned the pauses of its traders. */
 const PAUSES_EVERY_MS = 1_000
 /** Interval between reads of the journal for the traders' spending. */
 const SPENDING_EVERY_MS = 1_000

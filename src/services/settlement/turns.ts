@@ -29,8 +29,8 @@ export function byAge(a: Trade, b: Trade): number {
 }
 
 /**
- * Chooses trades, with the takers taking turns, and returns them oldest first. Their gas is at most that of `max`
- * ordinary trades, but at least one trade is chosen.
+ * Chooses trades by the turns of their takers, and returns the chosen trades oldest first. Their total gas is at most
+ * that of `max` ordinary trades, except that at least one trade is always chosen.
  */
 export function inTurns(
   trades: readonly TradeToSettle[],
@@ -76,9 +76,9 @@ export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[
 }
 
 /**
- * Returns the takers with enough queued trades. Enough is the smaller of two numbers: the trades of two
- * batches, and half of `SETTLEMENT_HELD_MAX` divided by the number of takers. Further trades of these takers
- * stay in the database, which leaves room for younger trades of other takers.
+ * Returns the takers that have reached the quota of queued trades. The quota is the trades of two batches or, if
+ * smaller, one taker's equal share of half of `SETTLEMENT_HELD_MAX`. Further trades of these takers stay in the
+ * database, which leaves room for younger trades of other takers.
  */
 export function takersAtQuota({ queue, trades, rules }: SettlementState): Address[] {
   const counts = new Map<Address, number>()

@@ -1,7 +1,7 @@
 /**
- * Compares stored positions with the sum of the chain's movements that the indexer wrote: shares, cost, realised
- * profits, holders and open interest. A caller that can read the chain also compares the positions with the result of
- * `heldAt`.
+ * Compares the stored positions with the sums of the chain's movements that the indexer wrote. Covers shares, cost,
+ * realised profits, holders and open interest. A caller that can read the chain also compares the positions from
+ * `heldAt` with the balances on the chain.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'

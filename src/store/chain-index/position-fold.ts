@@ -1,17 +1,18 @@
 /**
- * A holder's shares of a market, their cost, and the realised profit. Shares follow the chain's token movements in
- * chain order. Cost follows trades: a buy adds its price. Shares that leave (by sale, transfer, merge or redemption)
- * take their proportion of the cost with them. A split costs half per side, and received transfers cost nothing. All
- * amounts are integers, and no cost remains when the last share is gone.
+ * Computes a holder's shares of a market, their cost, and the realised profit. Shares follow the chain's token
+ * movements in chain order. Cost follows trades: a buy adds its price. When shares leave (by sale, transfer, merge or
+ * redemption), their proportion of the cost leaves with them. In a split, the shares of each outcome cost half of the
+ * collateral. Shares received in a transfer cost nothing. All amounts are integers, and no cost remains when the last
+ * share is gone.
  *
  * The realised profit is the proceeds of shares that left, minus their cost. Proceeds are the price of a sale, the
  * collateral of a merge or redemption, and zero for a transfer. So profit is always all money out of the market, minus
  * all money in, plus the cost of the shares still held. A rounding difference in the cost of one sale stays in the cost
  * of the next, so nothing is lost.
  *
- * Ann buys 4 YES for 2.20 and 2 YES for 1.40: 6 shares, cost 3.60. She sells 1 for 0.75: 3.60 × 1/6 = 0.60 leaves, 5
- * shares, cost 3.00, a profit of 0.15. They lose: she redeems 5 for nothing, and her profit is 0.15 − 3.00 = −2.85,
- * which is 0.75 − 2.20 − 1.40.
+ * Example: Ann buys 4 YES for 2.20 and 2 YES for 1.40, so 6 shares cost 3.60. She sells 1 for 0.75. Its cost of 3.60 ×
+ * 1/6 = 0.60 leaves; 5 shares remain with a cost of 3.00, and her profit is 0.15. YES loses, and she redeems the 5
+ * shares for nothing. Her profit is 0.15 − 3.00 = −2.85, which is 0.75 − 2.20 − 1.40.
  */
 
 import type { ConversionKind, MoveKind } from '#domain/chain-event.ts'
@@ -55,8 +56,8 @@ function receive(holding: Holding, amount: bigint, cost: bigint): void {
 /** Removes shares from a holding, and returns the part of the cost that leaves with them. */
 function give(holding: Holding, amount: bigint): bigint {
   const { shares, cost } = holding
-  // The chain's balance covers every movement. So a position can have too few shares only if `correct` has lowered its
-  // shares before.
+  // On the chain, no holder can send more shares than it has. So a position can have too few shares only if `correct`
+  // has lowered its shares before.
   const part = amount < shares ? amount : shares
   holding.shares -= part
   const left = holding.shares === 0n ? cost : proportionFloor(cost, part, shares)
@@ -89,8 +90,8 @@ export function applyMove(
 }
 
 /**
- * Adds the collateral that was received for tokens to the profit. Ignores a split: its collateral is the cost
- * of its tokens.
+ * Adds to the profit the collateral that was received for tokens. Ignores a split: its collateral is the cost of its
+ * tokens.
  */
 export function applyConversion(
   { kind, amount }: { readonly kind: ConversionKind; readonly amount: bigint },

@@ -414,8 +414,8 @@ async function writePositions(
 }
 
 /**
- * Number of digits to which amounts are padded, so that text sorts like the amounts: enough for the sum of two uint256
- * values.
+ * Number of digits to which amounts are padded, so that their text sorts like the amounts. The sum of two uint256
+ * values fits into this number of digits.
  */
 const DIGITS = 78
 

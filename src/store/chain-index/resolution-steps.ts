@@ -1,4 +1,7 @@
-/** Writes the steps of a resolution: inserts proposals at the oracle, and updates existing rows. */
+/**
+ * Writes the steps of a resolution: inserts a row for each proposal at the oracle, and updates existing rows with the
+ * later steps.
+ */
 
 import type { ChainEvent, ResolutionProposed } from '#domain/chain-event.ts'
 import { bytesOf } from '../engine/hex.ts'

@@ -59,10 +59,10 @@ export function overlaid(
 }
 
 /**
- * Stores the shares of a position, read from the chain at a block. If that block is ahead of the indexer or on another
- * branch, the shares are stored beside the position. If it is the indexer's last block, the position itself is
- * corrected. If the indexer is further on the same branch, nothing is stored, and the indexed position and block are
- * returned.
+ * Stores the shares of a position, read from the chain at a block. If the indexer has not reached that block, or is on
+ * another branch, the shares are stored beside the position. If that block is the indexer's last block, the position
+ * itself is corrected. If the indexer has passed that block on the same branch, nothing is stored, and the indexed
+ * position and block are returned.
  */
 export async function syncPosition(
   database: Database,

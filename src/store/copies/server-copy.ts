@@ -32,8 +32,8 @@ const CHARACTERS_MAX = 1_000_000
  */
 const LOG_TABLES = ['log', 'log_homes', 'log_bases', 'log_files']
 /**
- * This table is restored first: if the restore is interrupted, the exchange refuses to start, because the database has
- * checkpoints and no log.
+ * The first table to restore. If the restore is interrupted, the database then has checkpoints but no log, so the
+ * exchange refuses to start.
  */
 const FIRST = 'checkpoints'
 

@@ -96,11 +96,10 @@ const MYSQL_SESSION =
   `/*M!100300 , idle_write_transaction_timeout = ${PATIENCE_MS / 1_000} */`
 
 /**
- * Each server of a Galera cluster applies commits of the other servers a little later. With this setting, a
- * statement first waits until its server has applied all earlier commits. The value is the sum of 1 (reads),
- * 2 (updates and deletes) and 4 (inserts). The check of a fence is an update, so it waits too. The setting is
- * used for every address, because one address may lead to any server of a cluster. MariaDB without a cluster
- * ignores it.
+ * In a Galera cluster, each server applies commits of the other servers a little later. With this setting, a statement
+ * first waits until its server has applied all earlier commits. The value is the sum of 1 (reads), 2 (updates and
+ * deletes) and 4 (inserts). The check of a fence is an update, so it waits too. The setting is used for every address,
+ * because one address may lead to any server of a cluster. A MariaDB server without a cluster ignores the setting.
  */
 const SYNC_WAIT = 'set session wsrep_sync_wait = 7'
 
@@ -137,8 +136,8 @@ export async function openEntities(
 }
 
 /**
- * Closes the database permanently. Later queries must fail, because the ORM would open a new connection, and nothing
- * would close it.
+ * Closes the database permanently. Later queries must fail. Otherwise the ORM would open a new connection, and nothing
+ * would close this connection.
  */
 export async function closeDatabase({ orm, writeAhead }: Database): Promise<void> {
   orm.em.getConnection().connect = () => Promise.reject(closedFault())

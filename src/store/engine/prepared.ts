@@ -17,9 +17,9 @@ type Prepared = Map<string, Statement<Value[]>>
 const STATEMENTS_MAX = 100
 
 /**
- * Replaces each bound value by an expression. If the plan of a statement used a value, SQLite plans the
- * statement again whenever that value is bound, and planning took longer than the reads. Such values are
- * limits and, after `analyze`, values in conditions. Plans never use expressions. Only SQLite receives these
+ * Replaces each bound value by an expression, so that SQLite does not plan a statement again. If a plan depends on a
+ * bound value, SQLite plans the statement each time that value is bound, and planning takes longer than the read. Plans
+ * depend on limits and, after `analyze`, on values in conditions, but never on expressions. Only SQLite receives these
  * statements, because MariaDB accepts no expression as a limit.
  */
 function withHiddenValues(sql: string): string {

@@ -1,13 +1,13 @@
 /**
- * Copies SQLite's write-ahead file into the database in another thread, to relieve the writing thread. A batch changes
- * pages all over the indexes. If the file is copied only from time to time, most pages are written once, instead of
- * once after every batch.
+ * Copies SQLite's write-ahead file into the database in another thread, to relieve the writing thread. Each batch
+ * changes pages all over the indexes. The file is copied only from time to time, so a page that several batches changed
+ * is usually copied once, not once per batch.
  *
  * The copying thread cannot finish while the writer adds pages, so it copies twice. The first copy runs while the
  * writer continues, until few pages are left. The second copy writes these few pages before the next transaction writes
  * anything. After the second copy, SQLite writes the write-ahead file from its beginning again.
  *
- * A commit is on the disk before it is acknowledged, but the writing thread does not block for that. SQLite only
+ * A commit is on the disk before it is acknowledged, but the writing thread does not block during the sync. SQLite only
  * writes, and one of Node's file threads syncs the file.
  */
 

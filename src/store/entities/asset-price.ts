@@ -1,4 +1,4 @@
-/** The table `asset_prices`: the last price of each second, for a limited time. */
+/** The table `asset_prices`: the last price of each second, kept for a limited time. */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { PriceSource } from '#domain/price-providers.ts'

@@ -26,8 +26,8 @@ import {
 } from './columns.ts'
 
 /**
- * Maximum number of rows per statement. So many rows need a few hundred kilobytes, well below the smallest default
- * packet limit.
+ * Maximum number of rows per statement. A statement of this size has a few hundred kilobytes, well below the smallest
+ * default packet limit.
  */
 const ROWS_MAX = 500
 

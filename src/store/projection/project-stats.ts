@@ -82,7 +82,7 @@ export async function tallyBatch(
   return tally
 }
 
-/** Sums that a batch of a partition adds. */
+/** The sums that a batch adds, and the partition of the batch. */
 type BatchSums = {
   readonly partition: number
   readonly tally: Tally
@@ -206,7 +206,7 @@ async function takeFromMinute(sql: Sql, failed: readonly CountedTrade[]): Promis
   }
 }
 
-/** Returns whether the prices of the candle may differ without this trade. */
+/** Returns whether the prices of the candle may change when this trade is removed. */
 function shapes(candle: CandleRow, { price, seq, fillIndex }: CountedTrade): boolean {
   if (price === candle.high_e6 || price === candle.low_e6) return true
   const isFirst = seq === Number(candle.first_seq) && fillIndex === candle.first_fill

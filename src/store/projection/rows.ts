@@ -59,7 +59,7 @@ export type TradeChange = {
   readonly status: TradeStatus
   readonly txHash: string
   readonly reason: string
-  /** The side at fault of a failed trade, without a side that the market excused. */
+  /** The side at fault of a failed trade. A side that the market excused does not count as at fault. */
   readonly fault?: FaultySide
   readonly atMs: number
 }

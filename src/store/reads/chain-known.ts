@@ -9,8 +9,8 @@ import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
 /**
- * Maximum number of keys per statement. Anyone's transactions can raise the number of keys, and databases limit the
- * parameters of a statement.
+ * Maximum number of keys per statement. Databases limit the parameters of a statement, and anyone can raise the number
+ * of keys by sending transactions.
  */
 const KEYS_MAX = 200
 

@@ -219,9 +219,9 @@ export async function marketsToReconcile(
   close: { marketId: MarketId; reason: 'resolved' | 'withdrawn' }[]
   /**
    * Orders that must be cancelled. First, orders that their traders withdrew on chain: resting orders, and filled
-   * orders whose quantity returns to the book if their trade fails. Second, orders of delegates who may no longer sign
-   * them. The delegation has ended, was revoked or was removed by a reorg; or the account has since excluded the market
-   * or lowered the order size.
+   * orders whose quantity returns to the book if their trade fails. Second, orders signed by delegates who may no
+   * longer sign them. Either the delegation has ended, was revoked or was removed by a reorg, or the account has since
+   * excluded the market or lowered the delegate's maximum order size.
    */
   cancel: { marketId: MarketId; trader: Address; orderHash: OrderHash }[]
 }> {

@@ -11,7 +11,7 @@ export type ClaimPlace = { readonly atMs: number; readonly item: number; readonl
 type ClaimFilter = {
   readonly status: ClaimStatus
   readonly limit: number
-  /** Selects only claims older than this position; they follow it in the list. */
+  /** Selects only the claims after this position in the list, which are the older ones. */
   readonly before?: ClaimPlace
 }
 

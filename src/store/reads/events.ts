@@ -27,7 +27,7 @@ type EventSort = 'volume' | 'newest' | 'ending' | 'category'
 
 /** Position in a sorted list: after the event with this value and key. */
 type EventPlace = {
-  /** Value of the sorted column: digits, or a category. */
+  /** Value of the column by which the list is sorted: digits, or a category. */
   readonly value: string
   readonly chainId: number
   readonly hash: string
@@ -109,7 +109,7 @@ async function scan(
 ): Promise<{ place: EventPlace; fits: boolean }[]> {
   const { column, way, index } = SORTS[filter.sort]
   const fits = condition(filter)
-  // Name the index: without it, MariaDB would sort the whole table if the page is a large part of it.
+  // Name the index: without the name, MariaDB would sort the whole table if the page is a large part of the table.
   const forced = database.address.dialect === 'mysql' ? `force index (${index})` : ''
   const rows: Raw[] = []
   for (const { where, values } of rangesOf(filter, place)) {
@@ -217,7 +217,7 @@ type EventMarkets = {
   readonly markets: readonly ChainMarketRecord[]
 }
 
-/** Returns the oldest markets of each of these events of a chain. */
+/** Returns the oldest markets of each given event of a chain. */
 export async function marketsOfEvents(
   database: Database,
   args: { readonly chainId: number; readonly hashes: readonly string[]; readonly perEvent: number },

@@ -10,7 +10,7 @@ import type { Database } from '../engine/database.ts'
 import { hexColumn } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
 
-/** Texts of a market. The same object is returned for the same market while it is cached. */
+/** Texts of a market. While a market is cached, every look-up returns the same object. */
 export type MarketTexts = { readonly question: string; readonly contractAddress: Address }
 
 type Row = { readonly market: string; readonly question: string; readonly contract: string }
@@ -19,8 +19,8 @@ type Row = { readonly market: string; readonly question: string; readonly contra
 const ASKED_MAX = 8
 
 /**
- * Cache in two maps. When the young map is full, it becomes the old map, and the previous old map is dropped. An entry
- * that is used again moves to the young map, so entries in use are kept.
+ * The cache consists of two maps. When the young map is full, it becomes the old map, and the previous old map is
+ * dropped. An entry that is used again moves to the young map, so entries in use are kept.
  */
 type Known = { young: Map<string, MarketTexts>; old: Map<string, MarketTexts> }
 const known = new WeakMap<Database, Known>()

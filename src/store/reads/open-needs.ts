@@ -1,8 +1,8 @@
 /**
- * Reads the data from which the accounts thread computes the reserved funds at its start. The data is the checkpoint of
- * each partition, markets that may still change, their open orders, and undecided trades. All data is from one
- * snapshot, so the thread can continue with the logs from these checkpoints on. The data is passed on in pages, so that
- * only one page is in memory.
+ * Reads the data from which the accounts thread computes the reserved funds when it starts: the checkpoint of each
+ * partition, markets that may still change, their open orders, and undecided trades. All data comes from one snapshot
+ * of the database. After this data, the thread continues with the logs from the checkpoints on. The data is passed on
+ * in pages, so that only one page is in memory.
  */
 
 import type { NeedsMarket, NeedsOrder, NeedsTrade } from '#domain/funds.ts'

@@ -38,9 +38,9 @@ export async function ordersByHash(
 }
 
 /**
- * Returns the signatures of the given orders that are no longer open. Also returns the permits of these orders that
- * have expired. Other permits are left out, because any account could submit an unused permit. That would change the
- * trader's allowance and use the nonce of the trader's next order, so the next order and its trades would fail.
+ * Returns the signatures of the given orders that are no longer open, and the permits of these orders that have
+ * expired. A permit that has not expired is left out, because any account could submit it. That would change the
+ * trader's allowance and use up the nonce of the trader's next order, so that order and its trades would fail.
  */
 export async function endedOrders(
   database: Database,

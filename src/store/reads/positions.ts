@@ -45,7 +45,7 @@ type Row = {
 
 /**
  * Shares that were read from the chain at a block that the indexer has not reached. They are shown instead of the
- * shares of the position.
+ * shares in `positions`.
  */
 type SyncRow = {
   readonly market: string
@@ -100,8 +100,8 @@ function onChain(market: MarketName): string {
 }
 
 /**
- * Returns the position, with the shares that were read ahead of the indexer if there are any; undefined if the holder
- * has no shares.
+ * Returns the position to show; undefined if the holder has no shares. Shares that were read ahead of the indexer
+ * replace the shares of the position.
  */
 function shown<P extends PositionRecord>(
   position: P | undefined,
@@ -262,7 +262,7 @@ export async function openInterestOfChain(
   return rows.reduce((sum, { locked }) => sum + BigInt(locked), 0n)
 }
 
-/** Returns the last indexed block of a chain; undefined before the first. */
+/** Returns the last indexed block of a chain; undefined before the first block is indexed. */
 export async function indexedBlock(
   database: Database,
   { chainId }: { readonly chainId: number },

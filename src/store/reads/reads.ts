@@ -15,7 +15,7 @@ export type Reads = {
   run(task: QueryTask): Promise<StoreReply>
   /** Runs short reads that belong together. On SQLite, all of them see the same state of the database. */
   together<T>(work: () => Promise<T>): Promise<T>
-  /** Passes the open orders and pending trades of one snapshot to `take`, page by page. */
+  /** Passes the data that `open-needs.ts` reads from one snapshot to `take`, page by page. */
   openNeeds(
     options: OpenNeedsOptions,
     take: (page: NeedsPage) => void | Promise<void>,

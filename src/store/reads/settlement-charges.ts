@@ -35,8 +35,9 @@ export type ChargesFilter = {
 }
 
 /**
- * Sides that are charged for a trade that was refused on chain. The trade records the side at fault, because the reason
- * for the refusal does not show it. For example, either side of a mint may be at fault.
+ * Sides that are charged for a trade that was refused on chain, by the side at fault. The trade records the side at
+ * fault, because the reason for the refusal does not reveal that side. For example, either side of a mint may be at
+ * fault.
  */
 const AT_FAULT: Readonly<Record<FaultySide, readonly ('buyer' | 'seller')[]>> = {
   buyer: ['buyer'],
@@ -46,7 +47,7 @@ const AT_FAULT: Readonly<Record<FaultySide, readonly ('buyer' | 'seller')[]>> = 
 }
 
 /**
- * Least gas in a full batch: of an ordinary fill, of a mint or merge, and of a transaction without its fills (see
+ * Minimum gas in a full batch, for each ordinary fill, each mint or merge, and the transaction without its fills (see
  * contracts/README.md).
  */
 const FILL_GAS = 66_000
@@ -75,7 +76,7 @@ type TradeRead = {
   pending: number
   tx_hash: Uint8Array | null
   fault: FaultySide | null
-  /** 1 if the match has a later fill, otherwise 0. */
+  /** 1 if the same match has a fill after this one, otherwise 0. */
   more: number
 }
 
@@ -128,11 +129,13 @@ async function tradesOf(database: Database, tradeIds: readonly TradeId[]): Promi
 }
 
 /**
- * Divides the gas of a transaction among traders. Gas above the least gas of the transaction is charged to the traders
- * in `extraGas`, up to their extra gas. These traders may have caused it, for example by the code of their account. So
- * an honest fill never pays for burnt gas. An account with extra gas whose code burns none pays little, unless another
- * account burns gas in the same transaction. So a stranger cannot use up that account's budget by taking its order in
- * pieces. The remaining gas is divided among the fills in proportion to their least gas.
+ * Divides the gas of a transaction among traders. Gas above the minimum gas of the transaction is charged to the
+ * traders in `extraGas`, up to their extra gas. These traders may have caused that gas, for example by the code of
+ * their accounts. So an honest fill does not pay for gas that another account burns. The remaining gas is divided among
+ * the fills in proportion to their minimum gas.
+ *
+ * A trader with extra gas pays little if no account in the transaction burns gas. So no other trader can use up that
+ * trader's budget by taking the trader's order in pieces.
  */
 function chargesOf(
   trades: readonly TradeRead[],

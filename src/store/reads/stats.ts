@@ -1,6 +1,7 @@
 /**
- * Reads the projector's sums of a market or a chain. The last 24 hours are the current minute and the 1,440 minutes
- * before it. The partial first hour is read from minutes, all later hours as whole hours.
+ * Reads the volumes and counts that the projector sums for a market or a chain. The last 24 hours are the current
+ * minute and the 1,440 minutes before it. The partial first hour is read from the sums of minutes, the later hours from
+ * the sums of hours.
  */
 
 import type { MarketId } from '#domain/ids.ts'

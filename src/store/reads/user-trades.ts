@@ -1,6 +1,7 @@
 /**
- * Pages of a user's trades across markets. Trades are ordered by time, `seq`, fill and row number, with which every
- * index ends. No two trades are equal in this order, so no page repeats or skips a trade of the same millisecond.
+ * Pages of a user's trades across markets. Trades are ordered by time, `seq`, fill and row number. No two trades are
+ * equal in this order, so no page repeats or skips a trade of the same millisecond. The database appends the row number
+ * to every index.
  */
 
 import { type Address, type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
@@ -39,8 +40,8 @@ type UserTradeRecord = Pick<
   | 'kind'
 > & {
   /**
-   * The user's role: the side of an ordinary trade (`buyer` for a trade with themselves), `buyer` in a mint,
-   * `seller` in a merge.
+   * The user's role: `buyer` in a mint, `seller` in a merge, and the user's side in an ordinary trade. In a trade of
+   * the user with themselves, the role is `buyer`.
    */
   readonly role: Role
   /** The user's order, and its tags. */

@@ -6,7 +6,7 @@ import { bytesOf, hexOf } from '../engine/hex.ts'
 
 type Withdrawn = {
   /**
-   * All orders of the trader with a lower nonce are withdrawn; '0' if the trader has never withdrawn orders by nonce.
+   * Nonce below which all orders of the trader are withdrawn; '0' if the trader has never withdrawn orders by nonce.
    */
   readonly beforeNonce: Uint64
   /** Orders that were withdrawn one by one, at most the requested number. */

@@ -48,7 +48,7 @@ export async function registerApiKey(
       'all',
       transaction,
     )
-    // The key that was just registered stays, even if other keys have later timestamps.
+    // Keep the key that was just registered, even if other keys have later timestamps.
     const others = active.map((row) => row.key_id).filter((id) => id !== key.id)
     const surplus = others.slice(activeMax - 1)
     for (const id of surplus) await revoke(connection, transaction, id, key.createdAtMs)

@@ -46,8 +46,8 @@ type DelegatedReserve = { readonly reserved: true } | ({ readonly reserved: fals
  */
 const LOST_AFTER_MS = 600_000
 /**
- * The quantity of a filled order may return to the book until the order's trades have settled. Settlement takes less
- * time than this.
+ * Maximum time from the fill of an order until its trades have settled. Until then, a failed trade may return quantity
+ * of the order to the book.
  */
 const RETURNS_WITHIN_MS = 7_200_000
 /** Maximum number of expired rows deleted per write. */
@@ -87,8 +87,8 @@ export async function reserveDelegated(
 }
 
 /**
- * Returns whether the order could be reserved now. This function only reads. A write would delay all other writes, and
- * any client can trigger this check.
+ * Returns whether the order could be reserved now. Only reads: any client can trigger this check, and a write would
+ * delay all other writes.
  */
 export async function checkDelegated(
   database: Database,
@@ -166,8 +166,8 @@ export async function releaseDelegated(
 
 /**
  * Returns the number and value of a delegate's open orders, and the hashes of ended orders. Reads a limited number of
- * rows, because all other writes wait for a reservation. A reservation deletes the ended orders, so the next call can
- * read further rows.
+ * rows, because all other writes wait while an order is reserved. A reservation deletes the ended orders, so the next
+ * call can read further rows.
  */
 async function openOf(
   all: All,

@@ -20,7 +20,7 @@ type BookSegment = {
 
 export type StoredBook = BookSegment & {
   readonly marketId: MarketId
-  /** Compressed; empty if the levels are not known. */
+  /** Compressed levels of the books; empty if the levels are not known. */
   readonly levels: Uint8Array
 }
 

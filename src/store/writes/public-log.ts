@@ -1,7 +1,7 @@
 /**
- * Storage of the public log: leaves, tiles, size and root of each partition's tree grow in one transaction, under the
- * lease of the writer. A checkpoint is stored only for a stored tree, so that no checkpoint is published before its
- * size and root are durable.
+ * Storage of the public log. The leaves, tiles, size and root of a partition's tree are written in one transaction,
+ * under the writer's lease. A checkpoint is stored only for a stored tree, so that no checkpoint is published before
+ * its size and root are durable.
  */
 
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
@@ -262,11 +262,14 @@ type TreeRow = Record<
 const TREE_COLUMNS =
   't.log_partition, t.log_id, t.begins_at, t.next_offset, t.size, t.root, t.published_size, t.checkpoint, ' +
   'c.size as cosigned_size, c.checkpoint as cosigned'
-/** Ignore a cosigned checkpoint that is larger than the published tree: after a rebuild the tree may be smaller. */
+/**
+ * Ignore a cosigned checkpoint that is larger than the published tree: a rebuild may have made the tree smaller than it
+ * was when the checkpoint was cosigned.
+ */
 const COSIGNED_JOIN =
   'left join public_cosigned c on c.log_partition = t.log_partition and c.size <= t.published_size'
 
-/** Returns the trees of all partitions, or of one. */
+/** Returns the trees of all partitions, or only the tree of `partition`. */
 export async function publicTrees(
   database: Database,
   { partition }: { readonly partition?: number },

@@ -37,8 +37,8 @@ export type OpenedRelay = {
 export type RelayChange = {
   readonly key: RelayKey
   /**
-   * Attempt to which the change belongs. A change of an earlier attempt is ignored. Exception: a confirmation
-   * is stored if the last attempt has failed.
+   * Attempt to which the change belongs. A change of an earlier attempt is ignored. Exception: if the latest attempt
+   * has failed, a confirmation of an earlier attempt is stored.
    */
   readonly attempt: number
   readonly status: RelayStatus
@@ -201,8 +201,8 @@ export async function unfinishedRelays(
 }
 
 /**
- * Returns the gas that was spent or reserved since this time. Without `owner`, counts all owners; without `purpose`,
- * counts both budgets.
+ * Returns the gas that was spent or reserved since this time. Without `owner`, counts the gas of all owners; without
+ * `purpose`, the gas of all purposes.
  */
 export async function relayGasSince(
   database: Database,

@@ -1,7 +1,6 @@
 /**
- * The notes that settlement keeps about unsettled trades. If the settlement thread is killed, its successor
- * reads the notes, so that a trade keeps its deadline and its refusal. A note is deleted once its trade has
- * ended.
+ * The settlement thread's notes about unsettled trades. If the thread is killed, its successor reads the notes, so the
+ * deadline and the refusal of a trade are not lost. A note is deleted once its trade has ended.
  */
 
 import { type MarketId, type TradeId, tradeId } from '#domain/ids.ts'

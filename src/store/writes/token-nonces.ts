@@ -1,7 +1,7 @@
 /**
- * Records which bearer tokens were used, for several nodes that share a database. A node claims a token by an insert;
- * only one node's insert can succeed. Each claim has its own number, so a claim whose answer was lost can be repeated.
- * If the row has the caller's own number, the caller's earlier insert succeeded.
+ * Records which bearer tokens were used, for several nodes that share a database. A node claims a token by inserting a
+ * row for it; only one node's insert can succeed. Each claim has its own number. So a caller that did not receive the
+ * answer can repeat the claim: if the token's row has the number of the claim, the earlier insert succeeded.
  *
  * Uses before the first claim were not recorded, so tokens issued before the first claim count as used.
  */
@@ -69,8 +69,8 @@ export async function claimNonces(
 }
 
 /**
- * Deletes tokens that expired before `beforeSec`, in small transactions, and returns how many. The rows belong to all
- * nodes, so the database server's clock limits `beforeSec`, in case a node's clock is fast.
+ * Deletes tokens that expired before `beforeSec`, in small transactions, and returns their number. The rows belong to
+ * all nodes. So the database server's clock limits `beforeSec`, in case this node's clock is fast.
  */
 export async function forgetNonces(database: Database, beforeSec: number): Promise<number> {
   for (let forgotten = 0; ; ) {

@@ -104,9 +104,9 @@ export type JournalFilter = {
 }
 
 /**
- * Returns the open transactions of a key, and its transactions in the newest blocks: the block of its newest
- * mined transaction, and the `watchBlocks` blocks before that block. Also returns the highest used nonce of
- * the key (-1 if none).
+ * Returns the transactions of a key that are open or were mined in the newest blocks, and the highest used nonce of the
+ * key (-1 if none). The newest blocks are the block of the key's newest mined transaction, and the `watchBlocks` blocks
+ * before that block.
  */
 export async function journalOf(
   database: Database,

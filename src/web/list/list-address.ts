@@ -26,7 +26,7 @@ export function readFilter(query: string): Filter {
   }
 }
 
-/** Writes the filter as part of a URL, without default values. The default filter is ''. */
+/** Writes the filter as part of a URL, without default values. Returns '' for the default filter. */
 export function writeFilter(filter: Filter): string {
   const params = new URLSearchParams()
   if (filter.words !== '') params.set('search', filter.words)

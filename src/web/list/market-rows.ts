@@ -12,8 +12,8 @@ export type Filter = {
   readonly status: 'open' | 'over' | 'all'
   readonly sort: Sort
   /**
-   * True to reverse the default order of `sort`, which lists the most traded, the soonest to end, the most
-   * likely or the newest market first.
+   * True to reverse the default order. By default, `sort` puts the most traded, the soonest to end, the most likely or
+   * the newest market first.
    */
   readonly isReversed: boolean
   /** True to list only markets on the watchlist. */
@@ -22,7 +22,10 @@ export type Filter = {
 
 const YES = 0
 
-/** Returns the cost of buying and selling one share of YES immediately; undefined if a side of the book is empty. */
+/**
+ * Returns the spread: the loss per share from buying YES and selling it at once. Returns undefined if a side of the
+ * book is empty.
+ */
 export function spreadOf({ bestBidPrices, bestAskPrices }: Market): number | undefined {
   const bid = bestBidPrices[YES]
   const ask = bestAskPrices[YES]

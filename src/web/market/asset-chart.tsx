@@ -83,7 +83,8 @@ function drawAsset(place: HTMLElement, strikePrice: number) {
     maximumFractionDigits: 2,
   })
   const chart = createBaseChart(place, { priceFormatter: inDollars.format, rightOffset: 0 })
-  // The whole market is always visible, also on a phone, so the chart can be neither moved nor scaled.
+  // The chart always shows the market from its start to its end, also on a phone. So the chart can be neither moved nor
+  // scaled.
   chart.applyOptions({ handleScroll: false, handleScale: false })
   chart.timeScale().applyOptions({ minBarSpacing: 0.05, lockVisibleTimeRangeOnResize: true })
   const series = chart.addSeries(BaselineSeries, {
@@ -119,7 +120,8 @@ function drawAsset(place: HTMLElement, strikePrice: number) {
           return price === undefined ? { time } : { time, value: price / DOLLAR }
         }),
       )
-      // The chart library's automatic range would leave out the part without prices, so the range is set here.
+      // The chart library's automatic time range would leave out the future part, which has no prices. So the range is
+      // set here.
       chart.timeScale().setVisibleLogicalRange({ from: 0, to: steps.length })
     },
     destroy() {

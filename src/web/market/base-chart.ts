@@ -17,8 +17,8 @@ const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyl
 const dateOf = (time: Time): Date => new Date(Number(time) * 1_000)
 
 /**
- * Highest tick mark type for a date. The chart library numbers the types for years, months and days first, then those
- * for times.
+ * Highest tick mark type that stands for a date. The chart library numbers the types for years, months and days first,
+ * then the types for times.
  */
 const DAY_MARK = 2
 

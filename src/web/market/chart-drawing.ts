@@ -24,7 +24,7 @@ import type { TradeMark } from './trade-marks.ts'
 export type ChartMode = 'line' | 'candles'
 
 export type DrawnChart = {
-  /** Shows new candles. `all` has one array for candles, and two arrays (YES and NO) for lines. */
+  /** Shows new candles. `all` has one array in candle mode, and two arrays (YES and NO) in line mode. */
   show(mode: ChartMode, all: readonly (readonly Candle[])[]): void
   /** Replaces the last candle of a series, or appends a candle. */
   update(series: number, candle: Candle): void
@@ -61,7 +61,7 @@ export function drawChart(place: HTMLElement, first: ChartColours): DrawnChart {
       mode = wanted
       drawn = all.map((candles, which) => {
         const series = addSeries(chart, { mode, colours, which })
-        // `mode` determines whether the series contains candles or points of a line.
+        // The cast is safe, because `mode` determines both the type of the series and the type of its points.
         series.setData(candles.map((candle) => pointOf(candle, mode)) as never)
         return series
       })

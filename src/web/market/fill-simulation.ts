@@ -73,8 +73,8 @@ export function costAtMost({ price, size }: Pick<Meeting, 'price' | 'size'>, fil
 }
 
 /**
- * Returns the number of shares that a market order must buy to spend an amount, or sell to receive that amount. Counts
- * the best levels first, and only levels within the limit price.
+ * Returns the number of shares that a market order must trade to spend the amount (buy) or receive it (sell). Takes the
+ * best levels first, and only levels within the limit price.
  */
 export function sharesFromBook(
   { side, price, amount }: Pick<Meeting, 'side' | 'price'> & { readonly amount: bigint },

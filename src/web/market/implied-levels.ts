@@ -10,10 +10,7 @@ type PlacedOrder = {
   readonly remainingSize: number
 }
 
-/**
- * Returns the levels with the implied part of each level's size. The implied part is the size that is missing from the
- * outcome's own book.
- */
+/** Adds the implied size to each level: the level's size minus the size at the same price in the outcome's own book. */
 export function withImplied(levels: readonly Level[], own: readonly Level[]): readonly Level[] {
   const sizes = new Map(own.map(({ price, size }) => [price, size]))
   return levels.map(({ price, size }) => {

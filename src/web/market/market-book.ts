@@ -37,7 +37,7 @@ export function makeMarketBook(
   function levelsOf(side: 'bids' | 'asks', count?: number): readonly Level[] | undefined {
     const levels = live?.[side](count)
     if (levels === undefined || !isComplementary.peek()) return levels
-    // Every level of the outcome's own book is also a level of the book with implied levels. So `count` levels of the
+    // The book with implied levels contains every level of the outcome's own book. So the best `count` levels of the
     // outcome's own book are enough.
     return plain === undefined ? undefined : withImplied(levels, plain[side](count))
   }

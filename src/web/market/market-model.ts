@@ -104,8 +104,8 @@ export function createMarketModel(marketId: string): MarketModel {
 }
 
 /**
- * Returns the best bid and the best ask of the chosen outcome, 0 if a side is empty. These two prices change less often
- * than the whole book.
+ * Returns a signal with the best bid and the best ask of the chosen outcome; 0 if a side is empty. The signal changes
+ * less often than the whole book.
  */
 export function bestOf(model: MarketModel): Signal<{ readonly bid: number; readonly ask: number }> {
   const bid = computed(() => model.book.value?.bids[0]?.price ?? 0)

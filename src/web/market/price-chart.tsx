@@ -106,7 +106,7 @@ function follow(followed: Followed): () => void {
 
   /**
    * Draws the whole chart. Adds the newest trades from the tape, because the candles come from the database, which may
-   * lack these trades.
+   * not have these trades yet.
    */
   function draw(): void {
     const tape = model.tape.peek()

@@ -105,9 +105,8 @@ export function createQuick(model: MarketModel): QuickModel {
     start() {
       const assets = computed(() => config.value?.quickMarkets?.assets.join() ?? '')
       /**
-       * Status of the market if it is a quick market; otherwise undefined. The quick market is read when the
-       * status becomes known and after each change of the status, because the message about the market's end
-       * may have been lost.
+       * Status of a quick market; undefined for any other market. The quick market is read whenever this status
+       * changes, because the message about the market's end may have been lost.
        */
       const status = computed(() =>
         model.market.value?.quick ? model.market.value.status : undefined,

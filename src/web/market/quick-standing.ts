@@ -31,8 +31,8 @@ export function quickStanding(
 }
 
 /**
- * Returns whether the price sources contradict each other. In that case the outcome is proposed at the oracle, as for
- * any other market.
+ * Returns whether the oracle decides the outcome, as in any other market. This is the case if the price sources
+ * contradict each other.
  */
 export function goesToOracle(market: QuickMarket | undefined): boolean {
   return market?.verdict === 'contested' || market?.verdict === 'oracle'

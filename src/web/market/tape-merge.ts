@@ -88,8 +88,9 @@ type OwnLeg = {
 }
 
 /**
- * Returns the side, outcome and price at which the account traded. A trade has the maker's outcome and price. In a mint
- * the seller is the taker, who bought the other outcome. In a merge the buyer is the taker, who sold the other outcome.
+ * Returns the side, outcome and price of the account's part of a trade. `outcome` and `price` are the maker's. In a
+ * mint, `seller` is the taker, who bought the other outcome. In a merge, `buyer` is the taker, who sold the other
+ * outcome.
  */
 export function ownLegOf(
   {

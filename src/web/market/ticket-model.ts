@@ -126,7 +126,7 @@ export function createTicket(model: MarketModel): TicketModel {
     let timer: ReturnType<typeof setTimeout> | undefined
     const stops = [
       effect(() => {
-        // The price is cleared when the user chooses another outcome, because its prices differ.
+        // The price is cleared when the user chooses another outcome, because the two outcomes have different prices.
         void model.outcome.value
         isPriceTyped = false
         price.value = ''

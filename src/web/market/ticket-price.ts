@@ -34,8 +34,8 @@ export function stepped(price: number, direction: 1 | -1): number {
 }
 
 /**
- * Returns the worst price that a market order accepts: the best ask plus the slippage limit for a buyer, the best bid
- * minus that limit for a seller. Returns undefined if the opposite side of the book is empty.
+ * Returns the worst price that a market order accepts. A buyer accepts the best ask plus the slippage limit. A seller
+ * accepts the best bid minus the slippage limit. Returns undefined if the opposite side of the book is empty.
  */
 export function worstPrice(side: 'buy' | 'sell', best: Best, slippage: number): number | undefined {
   const met = side === 'buy' ? best.ask : best.bid

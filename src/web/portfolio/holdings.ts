@@ -21,8 +21,8 @@ export type Holding = {
 }
 
 /**
- * Returns the mid of the outcome's own book. Without that mid, returns one dollar minus the other outcome's mid.
- * Without both mids, returns the last price.
+ * Returns the mid of the outcome's own book. If there is no such mid, returns one dollar minus the mid of the other
+ * outcome. If neither outcome has a mid, returns the last price.
  */
 export function markPrice(market: Market | undefined, outcome: Outcome): number | undefined {
   if (market === undefined) return undefined
@@ -72,8 +72,8 @@ function priceOf(
 }
 
 /**
- * Returns the total value and profit of the holdings with a known price, and whether the prices of all holdings are
- * known. If there are holdings and no price is known, the totals are undefined.
+ * Returns the total value and profit of the holdings with a known price. The totals are undefined if there are holdings
+ * but no known price. `isWhole` is true if the prices of all holdings are known.
  */
 export function totalsOf(holdings: readonly Holding[]): {
   readonly value: bigint | undefined

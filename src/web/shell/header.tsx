@@ -56,7 +56,9 @@ function Mark() {
   )
 }
 
-/** Lets the user choose the chain. If the exchange has only one chain, shows a badge if that is a test chain. */
+/**
+ * Lets the user choose the chain. If the exchange has only one chain, shows a badge instead, but only for a test chain.
+ */
 function ChainChoice() {
   const chains = config.value?.chains ?? []
   const here = chain.value

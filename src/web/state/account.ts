@@ -54,8 +54,8 @@ function optionsOf({ signer }: Account) {
 const tokenClients = new WeakMap<Account, Promise<Client>>()
 
 /**
- * Returns the client for writes. If writes need a token, the wallet signs a text once, and the API key is stored in
- * this browser.
+ * Returns the client for writes. If writes need a token, the wallet signs a text once to create an API key, which is
+ * stored in this browser.
  */
 export async function trading(): Promise<Client> {
   const chosen = account.value

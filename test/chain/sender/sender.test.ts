@@ -382,7 +382,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     await lane.poll()
     await lane.acknowledge(row)
     await undo()
-    // The other branch has the same length and no transactions.
+    // The chain is replaced by a longer branch without transactions.
     await f.chain.request('evm_increaseTime', [7])
     await f.mine(3)
     assert.deepEqual(await kinds(lane), ['vanished'])
@@ -452,7 +452,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     await send(lane, 'two')
     await f.mine()
     assert.deepEqual(await kinds(lane), ['mined'])
-    // The newest block comes from a node that is ahead, and all other answers from one that is behind.
+    // The newest block comes from a node that is ahead. All other answers come from a node that is behind.
     const behind: LaneFixture['intercept'] = ({ method, params }) => {
       const [which] = params as unknown[]
       if (method === 'eth_getTransactionReceipt') return Promise.resolve(null)
@@ -494,7 +494,8 @@ describe('the transaction sender tracks each transaction until its final outcome
     await undo()
     await f.chain.request('evm_increaseTime', [7])
     await f.mine(9)
-    // The node still reports the block of the old branch. Of all other blocks, it reports only the newest.
+    // The node still reports the transaction's block of the old branch, and the newest block. It reports no other
+    // block.
     f.intercept = ({ method, params }) => {
       const [which] = params as unknown[]
       if (method !== 'eth_getBlockByNumber' || which === 'latest') return undefined

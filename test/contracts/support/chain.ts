@@ -1,7 +1,7 @@
 /**
- * Makes a chain for one test file: Hardhat's EVM inside this process, one block per transaction, used through viem like
- * any node. Nothing listens on a port. `chainOver` gives a chain in another process the same interface, see
- * `test/support/chain.ts`.
+ * Makes a chain for one test file. Hardhat's EVM runs inside this process, mines one block per transaction, and listens
+ * on no port. Tests use the chain through viem, like any node. `chainOver` gives a chain in another process the same
+ * interface, see `test/support/chain.ts`.
  */
 import { fileURLToPath } from 'node:url'
 import { createHardhatRuntimeEnvironment } from 'hardhat/hre'

@@ -88,7 +88,7 @@ export type FuzzReport = {
   transactions: number
   /** Number of batches whose result was compared with a simulation. */
   simulated: number
-  /** Number of calls back into the settlement, by a token or a trader's code; all must fail. */
+  /** Number of re-entrant calls of the settlement by a token or a trader's code. All of them must fail. */
   calledBack: number
   stateChecks: number
   seconds: number
@@ -111,7 +111,7 @@ const POOL_MIN = 60
 const MARKET_LIFE_CALLS = 8_000
 /** Default number of batches between two checks of all state. */
 const CHECK_EVERY = 40
-/** Default share of batches that are simulated first; a simulation costs as much as the batch. */
+/** Default share of batches that are simulated first. A simulation takes as much time as the batch itself. */
 const SIMULATED = 0.1
 /** Address of a helper contract that calls the settlement for a batch and logs the result of `settle`. */
 const REPEATER: Hex = `0x${'5e'.repeat(20)}`
@@ -378,8 +378,8 @@ export async function fuzz(options: {
   }
 
   /**
-   * Returns a key that signs instead of the account's own: usually one of its delegates, otherwise any trader's, which
-   * is a forgery.
+   * Returns the key that signs instead of the account's own key. It is usually the key of a delegate. Otherwise it is a
+   * random trader's key, so the signature is usually a forgery.
    */
   function otherSigner(account: Hex): PrivateKeyAccount {
     const appointed = traders.filter(
@@ -493,8 +493,8 @@ export async function fuzz(options: {
   }
 
   /**
-   * Returns a later time: usually by seconds, and sometimes by hours. Sometimes it is the second in which an
-   * order becomes void, or the second before that.
+   * Returns a later time: usually some seconds later, and sometimes hours later. Sometimes the result is the second in
+   * which an order becomes void, or the second before.
    */
   function laterTime(): bigint {
     if (random.chance(0.01)) return now + 8_000n
@@ -641,7 +641,7 @@ export async function fuzz(options: {
     })
   }
 
-  /** Makes a random call of a trader or a stranger that is not a batch. */
+  /** Makes a random call that is not a batch, from a trader or a stranger. */
   async function otherCall(): Promise<void> {
     const broken = traders.filter(
       ({ address }) =>
@@ -710,7 +710,8 @@ export async function fuzz(options: {
         functionName: 'settle',
         args: [[], [], []],
       })
-      // Accounts with code are operators, so that their callbacks reach the guard against re-entry.
+      // Accounts with code are operators and may call `settle`, so that their callbacks reach the guard against
+      // re-entry.
       const mayCall = hostility.delegated.has(trader)
       await call('settle by a trader', trader, settlement.address, data, mayCall)
     } else {
@@ -768,8 +769,8 @@ export async function fuzz(options: {
   }
 
   /**
-   * Returns an epoch, a nonce below which a trader's orders become void: usually a little below the newest nonces,
-   * sometimes above, sometimes far below.
+   * Returns an epoch: usually a little below the newest nonces, and sometimes above them. A trader's orders with nonces
+   * below the epoch become void.
    */
   function randomEpoch(): bigint {
     const epoch = nonce + BigInt(random.below(60)) - BigInt(random.below(400))
@@ -781,8 +782,8 @@ export async function fuzz(options: {
   }
 
   /**
-   * Returns whether a call with this epoch succeeds now. It succeeds if the contract accepts the epoch, or already has
-   * an epoch that is at least as high.
+   * Returns whether a call with this epoch succeeds now. It fails only if the epoch is higher than the newest one, and
+   * the newest one is not in force yet.
    */
   function takesEpoch(trader: Hex, epoch: bigint): boolean {
     const known = epochOf(trader)

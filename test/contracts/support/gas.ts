@@ -219,7 +219,7 @@ export async function measureOperations(world: World): Promise<[string, bigint][
   return rows
 }
 
-/** Lists each order once, with fills that refer to it by index, as the settlement actor does. */
+/** Returns each order once, and fills that refer to the orders by index, as the settlement actor does. */
 function pack(trades: Trade[], from: number): [SignedOrder[], Fill[]] {
   const orders = [...new Set(trades.flatMap(({ buy, sell }) => [buy, sell]))]
   const fills = trades.map(({ buy, sell, size, price }, index) => ({

@@ -1,6 +1,7 @@
 /**
- * Hostile behaviour for the fuzz test. Some traders have code in their accounts (EIP-7702). The collateral can become
- * hostile, too: it blocks accounts, refuses, returns nonsense, calls back or keeps a fee.
+ * Hostile behaviour for the fuzz test. Some traders have hostile code in their accounts (EIP-7702). The collateral can
+ * become hostile, too: it blocks accounts, refuses transfers, returns nonsense, calls the settlement contract or keeps
+ * a fee.
  */
 import assert from 'node:assert/strict'
 import { encodeFunctionData, type Hex } from 'viem'
@@ -33,7 +34,7 @@ const RECEIVER_MODES = [
   ['callBack', 6],
   ['callBack', 6],
 ] as const
-/** Modes in which the hostile account answers to signatures of other keys than its own. */
+/** Modes of the hostile account when it checks a signature that its own key did not make. */
 const SIGNATURE_MODES = [
   ['refuse', 0],
   ['acceptAll', 1],
@@ -57,7 +58,7 @@ const REFUSING = new Set(['returnFalse', 'refuse', 'refuseHugely', 'answerHugely
 const FEE_PART = 50n
 
 export type Hostility = {
-  /** Traders with code. Their code refuses batches of tokens, so they cannot split. */
+  /** Traders whose accounts have code. The code refuses batches of tokens, so these traders cannot split. */
   readonly delegated: ReadonlySet<Hex>
   /** Changes the code of one of them. */
   rearm(random: Random): Arming
@@ -82,7 +83,8 @@ export async function makeHostility(
     const { status } = await chain.publicClient.getTransactionReceipt({ hash })
     assert.equal(status, 'success')
   }
-  // The hostile code uses the storage layout of the honest token, and derives its domain from its own address.
+  // Replaces the collateral's code. The hostile code uses the storage layout of the honest token, and derives its
+  // EIP-712 domain from its own address.
   const token = await chain.deploy(owner, ours('test/HostileCollateral'), [])
   const code = await chain.publicClient.getCode({ address: token })
   assert.ok(code)

@@ -50,7 +50,7 @@ export function newModel(settings: { grace: bigint; cancelDelay: bigint; tokens:
     blocked: new Set<Hex>(),
     /** True if the collateral refuses every transfer. */
     refusesAll: false,
-    /** The collateral keeps one part in `feePart` of each transfer; 0 for none. */
+    /** Divisor of the collateral's fee: the collateral keeps 1/`feePart` of each transfer. 0 for no fee. */
     feePart: 0n,
     /** True if the collateral's transfers return nothing, which the conditional tokens reject. */
     isMute: false,
@@ -143,7 +143,7 @@ export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: 
   const cost = costOf(price, size)
   const legs = legsOf(fill, kind, cost)
   const [buyer, seller] = legs
-  // A trader who mints with themselves pays both parts.
+  // If one trader is on both sides of a mint, the trader must have the cost of both sides.
   const isAlone = kind === 'mint' && buyer.trader === seller.trader
   const lacks = [
     shortage(model, marketId, buyer),

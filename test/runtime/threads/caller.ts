@@ -1,6 +1,6 @@
 /**
- * A thread that has the supervisor start the echo thread, sends it requests over its own port, and starts it again when
- * it ends.
+ * A thread that asks the supervisor to start the echo thread, and to start it again when it ends. It sends requests to
+ * the echo thread over its own port.
  */
 
 import { MessageChannel } from 'node:worker_threads'

@@ -238,7 +238,7 @@ test('the payments of both buyers of a mint stay reserved until the mint settles
   its.place(buy('YES').at(0.6).size(10).by('ann').named('a'))
   assert.equal(its.funds('ann'), '10 held, 10 allowed, 6.01 open, 0 pending, 3.99 free')
   its.place(buy('NO').at(0.45).size(10).by('bob').named('b'))
-  // The maker pays its price, the taker the rest of the dollar.
+  // The maker pays its price. The taker pays the rest of the dollar.
   assert.equal(its.funds('ann'), '10 held, 10 allowed, 0 open, 6 pending, 4 free')
   assert.equal(its.funds('bob'), '10 held, 10 allowed, 0 open, 4 pending, 6 free')
   assert.match(
@@ -402,8 +402,8 @@ test('an order in progress cannot be submitted again with a permit of another va
   const need = units(4.21)
   assert.equal(its.reserve(ann('a'), permit(5, need)), 'granted')
   assert.equal(its.reserve(ann('b'), permit(6, 2n * need)), 'granted')
-  // The market accepts the submission that arrives first, which may be this one. So a permit of lower value is refused,
-  // although the permit of the other submission was checked.
+  // A submission of an order may overtake an earlier submission of the same order. So the later submission is refused
+  // if its permit has a lower value, although the permit of the earlier submission was checked.
   assert.match(
     its.reserve(ann('b'), permit(6, need)),
     /^INVALID_PERMIT: permitSignature must not change: .* with the permit of nonce 6 and value 8420000$/,

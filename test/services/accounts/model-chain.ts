@@ -39,7 +39,9 @@ type Block = {
 }
 
 const KEPT_BLOCKS = 64
-/** Maximum number of stored chain views: one for each step that may be in flight, and one for the step before those. */
+/**
+ * Maximum number of stored chain views: one for each step that may be in flight, and one for the last completed step.
+ */
 const KEPT_VIEWS = 8
 
 /** State of the chain at the time of a step. */

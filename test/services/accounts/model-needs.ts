@@ -1,6 +1,6 @@
 /**
- * The needs of orders and trades, computed in the simplest way: all open and pending items are in a list, and every
- * query scans it. It serves as the database, and as the expected state of accounts.
+ * Computes the needs of orders and trades in the simplest way: every query scans a list of all open and pending items.
+ * Serves as the database, and as the expected state of accounts.
  */
 
 import {

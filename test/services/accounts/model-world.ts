@@ -1,7 +1,7 @@
 /**
- * A small exchange around the accounts: real markets, a log in partitions, and a database that lags behind it. Fronts
- * have orders in flight, settlement takes time, two chains may have reorgs, and traders move their funds. After each
- * operation the accounts are compared with the lists of `model-needs.ts`.
+ * Simulates a small exchange around the accounts: real markets, a log in partitions, and a database that lags behind
+ * the log. Fronts have orders in flight, settlement takes time, two chains may have reorgs, and traders move their
+ * funds. After each operation, the accounts are compared with the lists of `model-needs.ts`.
  */
 
 import assert from 'node:assert/strict'
@@ -113,7 +113,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   const truth = modelNeeds(orderOf)
   const database = modelNeeds(orderOf)
   let fed = modelNeeds(orderOf)
-  /** Hashes of ended orders that the actor has known since its start. */
+  /** Hashes of orders that ended after the actor started, and of orders that had a pending trade when it started. */
   const ended = new Set<OrderHash>()
   const keyOf = (trade: NeedsTrade): string => `key ${trade.tradeId}`
 
@@ -367,7 +367,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     settleAsked()
   }
 
-  /** Receives an answer to `Reserve`, and checks it against the state that the chain has reported. */
+  /** Takes the answers to `Reserve` that have arrived. Checks each against the state that the chain has reported. */
   function settleAsked(): void {
     for (const one of asked.splice(0)) {
       const answer = actor.answerOf(one.answer)
@@ -766,8 +766,10 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
 
   /**
    * Returns whether the chain's funds include a settled trade whose match the actor has not read. Until the actor reads
-   * the match, it cannot know by how much the trader's funds fall short. The same holds for a forgotten trade that a
-   * reorg has settled again, until the actor has read the logs to their end.
+   * the match, it cannot know by how much the trader's funds fall short.
+   *
+   * Also returns true for a forgotten trade that a reorg has settled again, until the actor has read the logs to their
+   * end.
    */
   function hasUnreadMatch({ chain, trader, block }: Account): boolean {
     const minedIn = viewOf(chain.chainId)?.minedIn ?? new Map<string, number>()

@@ -1,6 +1,6 @@
 /**
- * Compares past books and archive files, made from stored books and the public log, with the books that a front would
- * have shown at the time.
+ * Tests past books and archive files, which are made from stored books and the public log. They must agree with the
+ * books that a front would have shown at the time.
  */
 
 import assert from 'node:assert/strict'

@@ -19,7 +19,8 @@ test('a front looks up all API keys again when its link to the store closes and 
       woken() {},
     },
   )
-  // When the link to the store opens, the authenticator is notified before the sessions, which use its answers.
+  // The sessions use answers of the authenticator. So when the link to the store opens, the authenticator is notified
+  // before the sessions.
   const both = ['authenticator', 'sessions']
   const [first, second] = [new MessageChannel(), new MessageChannel()]
   links.connect('store', first.port1)

@@ -1,6 +1,6 @@
 /**
- * Tests events on a real chain: the exchange shows only signed events, and no other metadata stops the
- * indexer.
+ * Tests markets with event metadata on a real chain. A market belongs to an event only if its metadata is signed.
+ * Invalid metadata does not stop the indexer.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -1,7 +1,6 @@
 /**
- * The indexer on a real chain behind a faulty provider, with SQLite and with MariaDB or MySQL: no market is lost or
- * duplicated, none exists that the chain does not have, and the final state equals that of a fresh read of the whole
- * chain.
+ * Tests the indexer on a real chain behind a faulty provider, with SQLite and with MariaDB or MySQL. The indexer
+ * neither loses nor duplicates nor invents a market. The final state equals that of a fresh read of the whole chain.
  */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, it, type TestContext } from 'node:test'
@@ -107,7 +106,7 @@ const TABLES = [
 ] as const
 
 await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
-  /** Tests of provider failures run on one database only, because they do not depend on it. */
+  /** Tests of provider failures run on one database only, because these failures do not depend on the database. */
   const withOne = dialect === 'sqlite' ? it : () => {}
   const opened: Database[] = []
   let used = 0
@@ -425,7 +424,8 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
         await caughtUp(follower)
         assert.deepEqual([...(await listed(database))].sort(), [...markets].sort())
       }
-      // Each kind of request fails more often than the client retries it: the indexer only takes longer.
+      // Each kind of request fails more often than the client retries it. The indexer still catches up, but takes
+      // longer.
       const errorTimes = { eth_chainId: 3, eth_getBlockByNumber: 3, eth_getLogs: 3 }
       proxy.faults = { errorTimes }
       markets.unshift((await world.createMarket()).id)
@@ -747,7 +747,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     const database = await freshDatabase()
     const follower = follow({ database })
     await busyMarket()
-    // Two conditions that have no market yet: one of a stranger, and one of a market that is created later.
+    // Neither condition has a market yet. The first never gets one. The market of the second is created later.
     const strange = await prepared(bob, 2n)
     const words = ['Was it foreseen?', 'By anybody.', 3, (await chain.now()) + 9_000n] as const
     const [address, early] = await world.read(factory, 'predictMarket', [maker.address, ...words])
@@ -771,7 +771,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.equal(await all(), 530n * UNIT)
     await balancesAgree(database, early as string as MarketId, [ann, bob])
     assert.deepEqual((await auditPositions(database)).differences, [])
-    // A reorg removes the market. Its condition, and earlier splits of it, count as a stranger's again.
+    // A reorg removes the market, so earlier splits of its condition no longer count.
     await back()
     await chain.send(bob, collateral, 'approve', [address, 1n])
     await mine(3)

@@ -1,6 +1,7 @@
 /**
- * A complementary market and a naive one receive the same random operations. Both must have the same fills in the same
- * order and the same resting orders; no book is crossed, and every unit of dollars and shares is accounted for.
+ * Sends the same random operations to a complementary market and to a naive reference market. Both must have the same
+ * fills in the same order, and the same resting orders. No book is crossed, and every unit of dollars and shares is
+ * accounted for.
  */
 
 import assert from 'node:assert/strict'
@@ -186,7 +187,9 @@ class Pair {
     return fills.length
   }
 
-  /** The maker gets exactly its price and the taker its limit or better, and no unit is lost. */
+  /**
+   * Checks that the maker gets exactly its price, that the taker gets its limit or better, and that no unit is lost.
+   */
   #checkPrices(trade: Trade, taker: VerifiedOrder): void {
     const { price, size, kind, buyOrderHash, sellOrderHash } = trade
     const [first, second] = [this.#orders.get(buyOrderHash)!, this.#orders.get(sellOrderHash)!]

@@ -1,6 +1,6 @@
 /**
- * The real market and store threads under the real supervisor, in a data folder of the test, with one or more relays in
- * place of fronts. The folder survives a stop and a start.
+ * Runs the real market and store threads under the real supervisor, in a data folder of the test. One or more relays
+ * replace the fronts. The folder survives a stop and a start.
  */
 
 import assert from 'node:assert/strict'
@@ -86,7 +86,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
     SIBYL_RESTART_BACKOFF_MS: '1',
     SIBYL_RESTART_BACKOFF_MS_MAX: '20',
     SIBYL_RESTARTS_MAX: '1000',
-    // The interval is so long that a thread without CPU time for a moment does not count as hanging.
+    // The interval is so long that a thread does not count as hanging if it gets no CPU time for a moment.
     SIBYL_HEALTH_INTERVAL_MS: '60000',
     SIBYL_FRONT_THREADS: String(options.relays ?? 1),
     ...options.env,

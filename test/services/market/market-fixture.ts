@@ -115,7 +115,7 @@ export function given(given_: Given = {}) {
     get nowMs() {
       return nowMs
     },
-    // Events pass through JSON as in the log, so tests lose the same values as the log.
+    // Events pass through JSON as in the log. So a value that the log cannot keep is lost in tests, too.
     emit: (event: MarketEvent) => void events.push(JSON.parse(JSON.stringify(event))),
   }
   const ask = <K extends keyof MarketProtocol>(

@@ -126,7 +126,7 @@ test('every resubmitted order gets its first answer, or a refusal if the order w
     for (const { orderHash, answer, open, reason } of flow.repeats) {
       const first = flow.firstAnswers.get(orderHash)
       if (first === undefined) continue
-      // An IOC or FOK order ends with its first answer, even if its remainder was cancelled, so it counts as filled.
+      // An IOC or FOK order ends with its first answer. So it counts as filled, even if its remainder was cancelled.
       const isFilled = reason === 'filled' || reason === 'taken' || 'filled' in first
       if (isFilled || (open && reason === '')) {
         assert.deepEqual(answer, { ...first, duplicate: true })

@@ -62,7 +62,7 @@ function batches(seed: number, count: number, from = 0): Command[][] {
           .until(START_SEC + random.int(100, 5_000))
           .named(name),
       )
-      // Every third order belongs to a session. Without a session's end this has no effect.
+      // Every third order belongs to a session. This has no effect, because no session ends.
       if (place_ % 3 > 0 || placed.type !== 'PlaceOrder') return placed
       return { ...placed, message: { ...placed.message, session: 's' } }
     }),
@@ -293,7 +293,8 @@ inFolder(
     host.at(3_599)
     assert.equal(await trade(200, 300), 1)
     host.at(3_601)
-    // The check reads only the newest removable record. That one is from 3,599 s, so nothing is removed before 7,199 s.
+    // The check reads only the newest removable record. That record is from 3,599 s, so nothing is removed before 7,199
+    // s.
     assert.equal(await trade(300, 301), 1)
     host.at(7_300)
     assert((await trade(301, 302)) > 200)

@@ -42,8 +42,8 @@ const RECENT = 200
 const UNSETTLED_MANY = 300
 
 /**
- * Whether a kill comes before or after the next append is durable. If undefined, the kill comes between batches, and no
- * append fails.
+ * Time of a kill: before or after the next append is durable. If undefined, the process is killed between batches, and
+ * no append fails.
  */
 type Kill = 'before' | 'after' | undefined
 
@@ -329,7 +329,10 @@ function makeModel(random: Random, dataDir: string) {
     else judge(first!, answers[0], wasOpen[0]!)
   }
 
-  /** Checks an answer of a batch, in which an earlier order may have replaced the same order. */
+  /**
+   * Checks one of several answers to a batch. `wasOpen` is false, because an earlier order of the batch may already
+   * have replaced the same order.
+   */
   function judgeStep(placed: PlacedOrder, answer: unknown): void {
     judge(placed, answer, false)
   }

@@ -216,7 +216,8 @@ test('the number of orders in a group is limited, so that one step can cancel al
   const one = place(market, order(GROUP_ORDERS_MAX), { tags: { group: 'g' } })
   assert.equal(codeOf(one), 'RATE_LIMITED')
   assert.equal(codeOf(place(market, order(GROUP_ORDERS_MAX), { tags: { group: 'h' } })), 'accepted')
-  // Replacing an order of the group keeps the group's number of orders; replacing an order outside the group raises it.
+  // The group is full. Replacing one of its orders does not change its number of orders. Replacing an order outside the
+  // group would add one.
   const replacing = (name: string, replaces: string) =>
     codeOf(
       place(market, buy('YES').at(0.1).size(1).by('ann').named(name), {
@@ -263,8 +264,8 @@ test('a market forgets groups without recent fills, so a trader cannot fill the 
     market.at(at)
   }
   holds(market)
-  // There is one fill per second. The market keeps only groups with fills in at most the last two minutes. A snapshot
-  // for an early time contains all kept groups.
+  // There is one fill per second. The market keeps a group for at most two minutes after its last fill. A snapshot for
+  // an early time contains all kept groups.
   const { length } = market.state.tagged.rows(market.state, START_SEC * 1_000)
   assert.ok(length >= 58 && length <= 128, `${length} groups`)
 })

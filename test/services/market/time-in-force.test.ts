@@ -62,7 +62,7 @@ test('the unfilled part of an immediate-or-cancel order is cancelled and never r
     assert.deepEqual(market.place(taker, timeInForce), again, 'the first answer, if that was lost')
   }
   assert.deepEqual(market.said(), [])
-  // The trade fails without a side at fault: the maker returns to the book, the taker does not.
+  // The trade fails without a side at fault. The maker's order returns to the book, but the taker's order does not.
   market.report('t', { status: 'failed', fault: 'none' })
   assert.deepEqual(market.book(), ['YES sell 0.4 a 4'])
   assert.deepEqual(market.place(buy('YES').at(0.3).size(1).named('u'), 'IOC'), {

@@ -463,7 +463,7 @@ test('a node does not start a thread that another node took over before the star
     ...{ url: nats.url, credsFile: '', name: 'rival', lost() {}, back() {} },
   })
   t.after(() => stranger.close())
-  // Publishes the beats of a node that took the slot while this one counted as dead.
+  // Publishes the beats of a node that took the slot while the slow node counted as dead.
   const rival = { ...slow.bridge.nodes()[0]!, node: 'rival', incarnation: 'rival' }
   const say = (epoch: number, gone = false) => {
     const beat = { ...rival, gone, claims: [{ slot: 'store', epoch, serving: true }] }

@@ -62,7 +62,10 @@ async function startNode(url: string, holder: string, log: LogReader<MarketEvent
     told,
     state,
     look: () => served.hear('Tick', {}, 0, undefined),
-    /** Takes the lease for one millisecond: another node may take it before this one notices. */
+    /**
+     * Takes the lease for one millisecond. So another node may take the lease before this node notices that it has
+     * expired.
+     */
     async take(partition: number): Promise<void> {
       const role = `projector/${partition}`
       const taken = await retried(() => takeLease(database, { role, holder, forMs: 1 }))

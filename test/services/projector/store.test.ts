@@ -28,7 +28,7 @@ function following(
     claim?: Fault[]
     write?: Fault[]
     read?: Fault[]
-    /** Errors by partition. Every write of such a partition fails with its error. */
+    /** Errors by partition. Every write of a listed partition fails with the error of that partition. */
     refuse?: Readonly<Record<number, Fault>>
     /** Writes that succeed without an answer; `more` events are appended before the next write. */
     unanswered?: { more: number }[]

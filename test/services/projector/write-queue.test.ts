@@ -1,4 +1,7 @@
-/** The write queue runs one write after the other, answers each with its result, and has a limit. */
+/**
+ * Tests that the write queue runs one write at a time, answers each write with its result, and limits the number of
+ * waiting writes.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -182,7 +182,7 @@ test('a late record of an unsent attempt does not replace the record of the atte
   world.fault = { open: AWAY, change: AWAY }
   assert.equal(code(await relay(operation)), 'OVERLOADED')
   world.fault = {}
-  // The database has no row, so the next attempt would have the number of the failed one.
+  // The database has no row, so the next attempt would have the same number as the failed attempt.
   assert.equal(code(await relay(operation)), 'OVERLOADED')
   assert.equal(world.sent.length, 0)
   await advance(1_000)
@@ -466,8 +466,8 @@ test('gas that was used yesterday but is read after midnight does not count toda
     return { ...found, gas: RULES.gasPerDay.other.ownerGas }
   }
   clock.advance(HALF_DAY_MS - 1)
-  // Any account can request an operation in the name of the owner, even with an invalid signature. So the
-  // account can choose when the gas is read.
+  // Any account can request an operation in the name of the owner. Even a request with an invalid signature makes the
+  // relayer read the owner's gas, so the account can choose the time of that read.
   world.verdict = reject('INVALID_SIGNATURE')
   assert.equal(code(await relay(approval('a', 1))), 'INVALID_SIGNATURE')
   world.ports.find = find

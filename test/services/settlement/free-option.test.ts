@@ -1,10 +1,14 @@
 /**
- * Tests that traders have no free option: a trader's actions later than two blocks after the first check of a matched
- * trade do not change whether it settles. Each random history runs twice against the real settlement and a model of the
- * chain: unchanged, and with a later action of one trader, who suddenly has everything or nothing. Some trades are
- * decided later: their transaction waits, the chain is away, a reorg removes their block, or their trader spends
- * something while they wait for older trades. For those, the action comes after the decision. Before the decision, only
- * a trader who is short of funds for all their unsettled trades can change the result.
+ * Tests that traders have no free option: a trader's action more than two blocks after the first check of a matched
+ * trade does not change whether the trade settles.
+ *
+ * Each random history runs twice against the real settlement and a model of the chain. The second run adds a late
+ * action: one trader suddenly has everything or nothing.
+ *
+ * Some trades are decided later. Their transaction waits, the chain is unavailable, a reorg removes their block, or
+ * their trader spends funds while the trade waits for older trades. For such a trade, the late action comes after the
+ * decision. Before the decision, only a trader whose funds do not cover all their unsettled trades can change the
+ * result.
  */
 
 import assert from 'node:assert/strict'
@@ -111,7 +115,7 @@ async function run(history: History, later?: Later) {
   }
   world.away.clear()
   world.automine = true
-  // A trade may also wait in the database, if its taker has enough other trades in settlement.
+  // A trade without a result may also wait in the database, if its taker has enough other trades in settlement.
   const isOpen = (id: TradeId) => !/confirmed|failed/.test(world.status(id))
   const isBusy = () =>
     world.state.trades.size > 0 || trades.some(isOpen) || model.block < (later?.block ?? 0) + 3
@@ -193,8 +197,8 @@ it('a trader’s action more than two blocks after a trade’s first check does 
         const what = isGiven ? 'giveAll' : 'takeAll'
         assert.equal(await withAct(look.block + 2, what), without, 'the later act has decided it')
       } else if (isAwaiting && !isTaken && !isUndone) {
-        // A trader who removes funds meanwhile may make the trade fail; adding funds does not make it settle. An action
-        // can also change the result of older trades, so it comes only after they are decided.
+        // The late action only adds funds, because removing funds may make the trade fail. It also comes after the
+        // older trades are decided, because it could change their results.
         const older = base.trades
           .slice(0, base.trades.indexOf(id))
           .filter((each) => model.decisionOf(each) >= look.block && model.looks.has(each))
@@ -204,8 +208,8 @@ it('a trader’s action more than two blocks after a trade’s first check does 
         const after = await withAct(Math.max(look.block + 2, ...older), 'giveAll')
         assert.equal(after, without, 'the later act has decided it')
       } else {
-        // The trade is decided by its block, or by the check before it is sent. Until then a trader who is short of
-        // funds can change the result; afterwards no trader can.
+        // The trade is decided by its block, or by the check before it is sent. Until then, a trader who is short of
+        // funds can change the result. So the action comes after the decision.
         const what = isGiven ? 'giveAll' : 'takeAll'
         assert.equal(await withAct(decidedAt, what), without, 'an act after the decision')
         count.late++

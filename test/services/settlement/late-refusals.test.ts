@@ -1,4 +1,7 @@
-/** Tests refusals by a check that was made before the block with the missing balance, but is answered after it. */
+/**
+ * Tests late refusals: a check runs before the block that brings the missing balance, and its answer arrives after that
+ * block.
+ */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -17,8 +20,8 @@ const LACKS: Refusal = { reason: 'InsufficientShares', fault: 'seller' }
 const isSubmission = ({ port }: Call): boolean => port === 'submit'
 
 /**
- * Makes a resale of shares: the purchase is sent but not mined, and the sale was checked without it. The purchase is
- * mined before the check's answer arrives.
+ * Makes a resale of shares. The check of the resale runs while the purchase is sent but not mined. The purchase is
+ * mined before the answer of the check arrives.
  */
 async function resold(confirmations: number, isGood = true) {
   assert(MAKER !== undefined && RESELLER !== undefined && BUYER !== undefined)

@@ -528,7 +528,7 @@ export class World {
     return life
   }
 
-  /** Returns those of the trades that the database has. */
+  /** Returns the given trades that the database has. */
   #stored(ids: readonly TradeId[]): TradeWithOrders[] {
     return ids.flatMap((id) => {
       const [trade, known] = [this.trades.get(id), this.database.get(id)]
@@ -625,7 +625,7 @@ export class World {
     return [...updates, { ...named, type: 'finished', outcome, gasUsed: this.gasUsed, verdicts }]
   }
 
-  /** Like a market, advances the status of a trade if that is allowed, and returns it. */
+  /** Advances the status of a trade if a market would allow that. Returns the status of the trade. */
   #hear(report: TradeReport): ReportAnswer {
     const { tradeId: id, status, txHash, reason } = report
     const known = this.markets.get(id)

@@ -1250,7 +1250,7 @@ describe('settlement retries after outages', () => {
 const STORIES = 60
 const STORY_STEPS = 500
 const STORY_TRADES = 14
-/** Ports whose answer can be lost after the work was done. The result of a poll or a send is never lost. */
+/** Ports whose answers may be lost although their work was done. Answers to polls and sends are never lost. */
 const MAY_BE_LOST: readonly Port[] = ['report', 'acknowledge', 'readPending', 'readTrades']
 const REFUSALS: readonly (Refusal | undefined)[] = [
   undefined,
@@ -1263,8 +1263,8 @@ const REFUSALS: readonly (Refusal | undefined)[] = [
 ]
 
 /**
- * A random run with faults: requests are answered late, in any order, or not at all. Blocks are removed, other trades
- * may settle after a reorg than before it, and settlement is killed at any step.
+ * A random run with faults. Requests are answered late, in any order, or not at all. Reorgs remove blocks, and the new
+ * branch may settle other trades. Settlement is killed at any step.
  */
 class Story {
   readonly world: World
@@ -1345,7 +1345,7 @@ class Story {
   #kill(): void {
     this.world.kill(() => this.random.chance(0.5))
     this.kills++
-    // A reorg may bring back trades that were submitted. So the store has written the newest status of these trades.
+    // The store writes the newest status of all submitted trades, because a reorg may bring these trades back.
     this.world.project(({ attempts }) => attempts > 0)
   }
 
@@ -1378,8 +1378,8 @@ class Story {
       const settledBy = world.settledBy.get(keyOf({ tradeId: id }))
       assert(isDecided(status), `${id} is ${status}: forgotten`)
       assert.equal(settledBy !== undefined, status === 'confirmed', `${id} is ${status}`)
-      // The market's hash is that of a transaction with the trade. After an unnoticed reorg, another
-      // transaction may have settled the trade.
+      // The market has the hash of a transaction that contains the trade. After an unnoticed reorg, another transaction
+      // may have settled the trade.
       const row = world.rows.find((each) => each.txHash === txHash)
       if (status === 'confirmed') assert(row?.tradeIds.includes(id), `${id} by ${txHash}`)
       const way = world.wayOf(id)

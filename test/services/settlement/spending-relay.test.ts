@@ -49,7 +49,8 @@ function relayOf(read: ReturnType<typeof journalOf>['read']) {
 }
 
 test('when settlement costs are first read, all transactions of the day are included, and no earlier ones', async () => {
-  // Ten hours of the three days are today: 600 transactions and the one at midnight.
+  // It is 10:00, and there is one transaction per minute. So 601 transactions are from today, including the one at
+  // midnight.
   const { asked, read } = journalOf(3 * 1_440)
   const { relay, fills } = relayOf(read)
   await relay.tick(NOW)

@@ -49,7 +49,10 @@ describe('settlement divides its batches fairly between takers', () => {
   })
 })
 
-/** Asserts that each taker has as many trades in the batch as any other, or all of their waiting trades. */
+/**
+ * Asserts that each taker has at most one trade fewer in the batch than any other taker, or has all their waiting
+ * trades in the batch.
+ */
 function assertFair(chosen: readonly TradeToSettle[], waiting: readonly TradeToSettle[]): void {
   const of = (list: readonly TradeToSettle[], taker: Address) =>
     list.filter((trade) => takerOf(trade) === taker)

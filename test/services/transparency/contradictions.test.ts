@@ -1,7 +1,8 @@
 /**
- * No two signed checkpoints of a public log contradict each other. Two rules ensure this: entries depend only on the
- * rows of the log, and a tree is stored before it is signed, starting from the stored size. This test breaks each rule,
- * alone and together, to show which contradictions the rule prevents, and that the test finds them.
+ * Tests that no two signed checkpoints of a public log contradict each other. Two rules ensure this. Entries depend
+ * only on the rows of the log. A tree is stored before it is signed, and starts from the stored size.
+ *
+ * The test also breaks one rule or both. It must then find the contradictions that the broken rules prevent.
  */
 
 import assert from 'node:assert/strict'
@@ -198,7 +199,8 @@ await onBothDatabases(
     // and which faults then lead to contradictions.
     const cases: readonly (Rules & { readonly found: readonly Life[] })[] = [
       { pure: true, storedFirst: true, found: [] },
-      // If entries follow from the rows alone, all signers compute the same root, even if it is not stored before.
+      // If entries follow from the rows alone, all signers compute the same root, even if no tree is stored before it
+      // is signed.
       { pure: true, storedFirst: false, found: [] },
       // With random entries, each incarnation continues the stored tree. Contradictions arise only if the database is
       // lost.

@@ -1,6 +1,6 @@
 /**
- * Compares the chain with the log: a trade settles at most once and only if it was matched, a confirmed trade is
- * settled, a failed one never, and the side at fault is the one that the contract named. Dollars and shares are
+ * Compares the chain with the log. A trade settles at most once, and only if it was matched. A confirmed trade is
+ * settled, and a failed trade never is. The side at fault is the side that the contract named. Dollars and shares are
  * conserved.
  */
 

@@ -78,7 +78,7 @@ type ChainPorts = {
   readonly blockUs: number
   /** Number of blocks on top of a transaction after which settlement treats it as final. */
   readonly confirmations: number
-  /** True if headers have a filter of their logs; some chains leave it empty. */
+  /** True if each block header has a filter of the block's logs. Some chains leave the filter empty. */
   readonly hasFilters?: boolean
 }
 

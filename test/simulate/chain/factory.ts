@@ -185,8 +185,8 @@ export class FactoryModel {
 }
 
 /**
- * Makes the checks that resolving a market by prices and opening it to the oracle have in common, in the contract's
- * order.
+ * Makes the checks that are common to two calls: the resolution of a market by prices, and the opening of a market to
+ * the oracle. The order is that of the contract.
  */
 function flawOf(market: ChainMarket, funds: Funds): Executed | undefined {
   const { winner, expirationSec, proposableFromSec } = market

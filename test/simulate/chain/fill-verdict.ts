@@ -1,4 +1,4 @@
-/** The checks that the settlement contract makes of one fill. */
+/** Models the checks that the settlement contract makes for each fill. */
 
 import type { OrderHash } from '#domain/ids.ts'
 import { costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
@@ -7,7 +7,7 @@ import type { FaultySide } from '#domain/trade.ts'
 import type { Funds, Verdict } from './contracts.ts'
 import { isVoid } from './rights-model.ts'
 
-/** Makes the checks of the contract, in the contract's order. */
+/** Makes the contract's checks of a fill, in the contract's order. Returns the side at fault and the reason. */
 export function verdictOf(fill: {
   readonly buy: Order
   readonly sell: Order

@@ -1,6 +1,6 @@
 /**
- * The rules of a market's resolution, without an EVM: proposals with a bond, disputes, the decision of the arbiter, and
- * the payout. They are those of the market contract and of the optimistic oracle behind it.
+ * Models the resolution of a market, without an EVM: proposals with a bond, disputes, the decision of the arbiter, and
+ * the payout. The rules are those of the market contract and of the optimistic oracle behind it.
  */
 
 import { encodeErrorResult, type Hex, keccak256, stringToHex } from 'viem'
@@ -132,7 +132,8 @@ export class OracleModel {
     }
     const { contract: spender } = market
     const { permits, dollars, rights } = funds.wallet(payer)
-    // The relayer signs permits of its own keys, which the simulation does not know.
+    // The simulation does not know the permits that the relayer signs with its own keys. So a permit of the sender
+    // always counts as signed.
     const isSigned = payer === from || this.#relay.isSigned(bond.s, payer, permits)
     const isUsed = bond.v !== 0 && Number(bond.deadline) >= funds.nowSec && isSigned
     const allowed = isUsed ? BOND : (rights.allowances.get(spender) ?? 0n)
@@ -148,7 +149,9 @@ export class OracleModel {
     return done([...logs, ...this.propose(market, proposal, funds)])
   }
 
-  /** Creates an ordinary market; no logs if its expiration has passed. */
+  /**
+   * Creates an ordinary market and returns its logs. Returns no logs if the market exists or its expiration has passed.
+   */
   create(
     terms: Pick<ChainMarket, 'contract' | 'marketId' | 'maker' | 'question' | 'expirationSec'>,
     funds: Funds,
@@ -173,7 +176,7 @@ export class OracleModel {
     ]
   }
 
-  /** Proposes an outcome with a bond; no logs if the contract refuses it. */
+  /** Proposes an outcome with a bond, and returns the logs. Returns no logs if the contract refuses the proposal. */
   propose(
     market: ChainMarket,
     {
@@ -292,7 +295,7 @@ export class OracleModel {
   }
 }
 
-/** Moves dollars; false if the balance is too low. */
+/** Moves dollars. Returns false if the balance is too low. */
 function pay(funds: Funds, from: Address, to: Address, amount: bigint): boolean {
   const paying = funds.wallet(from)
   if (paying.dollars < amount) return false

@@ -1,7 +1,7 @@
 /**
- * A front where owners place orders, signed by their own keys or by delegates. The checks of delegates and of
- * orders that were withdrawn on chain are the real ones. After the front has received a withdrawal or a
- * revocation, it must not accept the affected orders, and none of them may stay open.
+ * A front where owners place orders, signed by their own keys or by delegates. Real code checks the delegates, and
+ * whether orders were withdrawn on chain. After the front has received a withdrawal or a revocation, it must not accept
+ * the affected orders, and none of them may stay open.
  */
 
 import type { MessagePort } from 'node:worker_threads'

@@ -1,6 +1,6 @@
 /**
- * Owners of funds who sign operations for the relayer, of all its kinds. Signatures are made by real keys. The chain
- * knows the signer and the nonce of each signature by its last word.
+ * Owners of funds who sign all kinds of operations for the relayer. Signatures are made by real keys. The chain looks
+ * up the signer and the nonce of a signature by the signature's last word.
  */
 
 import { type Hex, parseSignature, zeroHash } from 'viem'
@@ -20,7 +20,7 @@ import { isDue } from './proposers.ts'
 
 const OWNERS = [1, 2, 3, 4].map((each) => accountOf(`0x${`a${each}`.repeat(32)}`))
 export const OWNER_ADDRESSES = OWNERS.map(({ address }) => address)
-/** A key that each owner may appoint, in the order of the owners. */
+/** Keys of delegates. Each owner may appoint the key with the owner's own index in `OWNERS`. */
 const DELEGATES = [1, 2, 3, 4].map((each) => accountOf(`0x${`b${each}`.repeat(32)}`))
 
 const NO_SIGNATURE = { v: 27, r: zeroHash, s: zeroHash } as const

@@ -1,6 +1,6 @@
 /**
- * The people of resolutions on the simulated chain: a creator of markets, proposers and disputers with bonds, the
- * arbiter of disputes, and strangers who settle, at the market or at the oracle, perhaps with too little gas.
+ * The participants in resolutions on the simulated chain: a creator of markets, proposers and disputers with bonds, the
+ * arbiter of disputes, and strangers. Strangers settle at the market or at the oracle, sometimes with too little gas.
  */
 
 import { type Hex, keccak256, stringToHex } from 'viem'

@@ -141,7 +141,7 @@ export function isAggregated(data: Hex, isChange: (to: Address, data: Hex) => bo
   return first !== undefined && isChange(toAddress(first.target), first.callData)
 }
 
-/** Runs several calls in one transaction. If a call fails that is not allowed to fail, none takes effect. */
+/** Runs several calls in one transaction. If a call fails that is not allowed to fail, no call takes effect. */
 export function aggregated(
   data: Hex,
   funds: Funds,

@@ -1,4 +1,4 @@
-/** Reads a transaction of the relayer: which operation of which owner it carries. */
+/** Decodes a transaction of the relayer: finds the operation and its owner. */
 
 import type { Abi, Hex } from 'viem'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'

@@ -1,7 +1,7 @@
 /**
- * The front that sends the owners' signed operations to the relayer, with the real service of a front. Checks
- * that every operation ends, is executed at most once, that its database rows agree with the chain, and that
- * no budget of gas is exceeded.
+ * The front that sends the owners' signed operations to the relayer, with the real service of a front. Checks that
+ * every operation ends and is executed at most once. Also checks that the database rows agree with the chain, and that
+ * no gas budget is exceeded.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -58,7 +58,7 @@ type ClaimRow = {
   readonly status: string
 }
 
-/** What the relayer's transactions did in the branch that ends with a block. */
+/** Effects of the relayer's transactions in the branch that ends with a block. */
 type Done = {
   /** Gas used, by owner and budget. */
   readonly spent: ReadonlyMap<string, number>

@@ -1,6 +1,6 @@
 /**
- * Checks resolutions against the rules: a market resolves to an outcome that was proposed and stood undisputed through
- * its window, or that the arbiter confirmed; each bond and each share is paid out once; the exchange's own key wastes no
+ * Checks resolutions against the rules. A proposed outcome resolves a market only if it stayed undisputed through its
+ * window, or if the arbiter confirmed it. Each bond and each share is paid out once. The exchange's own key wastes no
  * transaction.
  */
 
@@ -44,8 +44,8 @@ export class Resolutions {
   }
 
   /**
-   * Checks that the oracle holds the bonds of all claims that are not settled, that the outcome tokens hold one dollar
-   * for each share that may still be redeemed, and that no dollar appears or is lost.
+   * Checks that the oracle holds the bonds of all unsettled claims. Checks that the contract of the outcome tokens
+   * holds one dollar for each share that may still be redeemed. Checks that no dollar appears or is lost.
    */
   #assertDollars(block: Block): void {
     if (block.number < 2) return
@@ -71,8 +71,8 @@ export class Resolutions {
   }
 
   /**
-   * Checks that a transaction of the exchange reports the payouts. It may revert only if the claim was settled already,
-   * and the exchange could not know that.
+   * Checks that a transaction of the exchange reports the payouts. It may revert only if another account settled a
+   * claim, if a reorg occurred, or if the node's state may have been too old to show a settlement or a dispute.
    */
   #sent({ transaction, succeeded }: Mined, block: Block): void {
     const market = block.markets.get(transaction.to)
@@ -87,10 +87,11 @@ export class Resolutions {
     }
     const isExcused = claims.some((claim) => {
       const { settledBy, settledAtSec = 0, disputer, truth, windowEndsSec } = claim
-      // A lagging node may simulate without the exchange's own settlement, so the exchange sends a second settlement.
+      // A lagging node may simulate in a state before the exchange's own settlement. So the exchange may send a second
+      // settlement.
       const isNew = block.atSec - settledAtSec <= LAG_SEC_MAX
       if (settledBy !== undefined && (settledBy !== this.#own || isNew)) return true
-      // A lagging node may also simulate without a dispute that was made at the end of the window.
+      // A lagging node may also simulate in a state before a dispute that was made at the end of the window.
       const isOpen = disputer !== undefined && truth === undefined
       return isOpen && block.atSec - windowEndsSec <= LAG_SEC_MAX
     })

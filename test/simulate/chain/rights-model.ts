@@ -17,7 +17,7 @@ import type { ChainContracts, Executed, Funds, ModelLog, Wallet } from './contra
 export type Rights = {
   /** By order hash: the time from which a withdrawn order is void. */
   readonly cancelled: ReadonlyMap<OrderHash, number>
-  /** Orders with a nonce below `nonce` are void; from `nextFromSec` on, those below `next`. */
+  /** Orders with a nonce below `nonce` are void. From `nextFromSec` on, orders with a nonce below `next` are void. */
   readonly epoch: { readonly nonce: bigint; readonly next: bigint; readonly nextFromSec: number }
   /** Nonce of its next delegation by signature. */
   readonly delegations: bigint
@@ -184,8 +184,8 @@ export class RightsModel {
 }
 
 /**
- * Address in the second word of an order's signature if the trader's own key signed. If a delegate signed,
- * the word has the delegate's address.
+ * Placeholder in the second word of an order's signature. It means that the trader's own key signed. If a delegate
+ * signed, the word has the delegate's address instead.
  */
 const OWN = `0x${'1'.padStart(40, '0')}` as Address
 

@@ -290,8 +290,8 @@ function executedCall(
 function gasOf(chain: SimulatedChain, tip: Block, params: Params): Hex {
   const { to, from, data } = params[0] as { to: Hex; from?: Hex; data: Hex }
   executedCall(chain, tip, { to: toAddress(to), from: toAddress(from ?? to), data })
-  // Like a node, returns the least gas with which the call succeeds: for a settlement, that is too little for its
-  // payouts.
+  // Returns the least gas with which the call succeeds, as a real node does. For a settlement, this gas is too little
+  // to report the payouts.
   const isSettlement = SETTLE_MARKET.includes(data.slice(0, SELECTOR_CHARS) as Hex)
   return numberToHex(isSettlement ? GAS_WITHOUT_PAYOUTS : GAS)
 }
@@ -327,16 +327,16 @@ function logsOf({ chain, faults }: RpcPorts, tip: Block, filter: Filter): unknow
   const found = blocks
     .flatMap(rpcLogsOf)
     .filter(({ address, topics }) => isOf(address) && hasTopics(topics))
-  // For one block a node takes the logs from its receipts, and none are missing. For a range it uses its index, which
-  // lacks only logs of the newest blocks.
+  // For a single block, a node reads the logs from the block's receipts, so all logs are found. For a range, the node
+  // uses its index, where logs of the newest blocks may still be missing.
   const settled = found.filter(
     ({ blockNumber }) => Number(blockNumber) <= tip.number - CHAIN_HEADERS_PER_RANGE_MAX,
   ).length
   const isOfRange = blockHash === undefined && found.length > settled
   if (!isOfRange || !faults.strikes('logs-partial')) return found
   const kept = found.slice(0, faults.of('logs-partial').int(settled, found.length - 1))
-  // If blocks have filters, a reader notices that a block's logs are missing, but not how many. So the node then leaves
-  // out whole blocks.
+  // With the filter of a block, a reader notices if all logs of the block are missing, but not if only some logs are
+  // missing. So if blocks have filters, the node leaves out whole blocks.
   const lacking = found[kept.length]?.blockHash
   return chain.hasFilters ? kept.filter((log) => log.blockHash !== lacking) : kept
 }

@@ -1,7 +1,7 @@
 /**
- * A simulation of the directory: several nodes with the real code of `services/node` decide which of them serves each
- * slot. Their threads are models: the thread of a market opens its partition's log, which fences earlier owners. The
- * links between threads are not part of it.
+ * Simulates the directory: several nodes with the real code of `services/node` decide which of them serves each slot.
+ * The threads of the nodes are models: the thread of a market opens its partition's log, which fences earlier owners.
+ * Links between threads are not simulated.
  */
 
 import type { Bridge } from '#services/node/bridge.ts'
@@ -28,7 +28,7 @@ const TROUBLE_EVERY_US = 500_000
  */
 const RESTING_US = 240_000_000
 const RESTED_US = 30_000_000
-/** Maximum time until a node forgets a dead one: more than the allowed silence and the interval of checks. */
+/** Maximum time until the other nodes forget a dead node: more than the allowed silence and the interval of checks. */
 const FORGOTTEN_US = 3_000_000
 
 type World = { readonly seed: number; readonly scheduler: Scheduler; readonly faults: Faults }
@@ -42,7 +42,7 @@ type Run = {
   readonly ended: PromiseWithResolvers<string>
 }
 
-/** The log of a slot: the newest opening may append. */
+/** The log of a slot. Only the owner that opened the log last may append. */
 type SlotLog = { fence: number; owner: string; rows: number }
 
 /** Messages that a process of a node has received. */

@@ -214,8 +214,8 @@ class Provider {
   }
 
   get isTroubled(): boolean {
-    // Without connected feeds, the trouble lasts longer: a feed that has failed several times reconnects only after the
-    // longest pause.
+    // If no feed is connected, a provider counts as troubled for longer. A feed that has failed several times
+    // reconnects only after the longest pause.
     const pauseMs = this.#followers.size === 0 ? FEED_TIMING.backoffMsMax : 0
     return this.#periods.some(({ untilMs }) => untilMs + pauseMs > this.#nowMs)
   }

@@ -164,7 +164,7 @@ export class QuickAudit {
     this.#assertCounts(market, resolution, wrong)
     const isFar = far >= supporters
     if (isContested && this.#isImplausible(resolution)) {
-      // No report is reliable, so no source has a vote.
+      // Every other source contradicts the end price. No report is reliable then, so no votes are counted.
     } else if (supporters > opponents) {
       if (isContested || average !== undefined || outcome !== own) throw wrong('a majority decides')
     } else if (isContested) {
@@ -194,8 +194,8 @@ export class QuickAudit {
   }
 
   /**
-   * Asserts that a source has a vote if it reported both prices, and if for each price another source reported a
-   * similar one.
+   * Asserts that no source was wrongly denied a vote. A source has a vote if it reported both prices, and if for each
+   * price another source reported a similar one.
    */
   #assertCounts(
     { strike }: Known,
@@ -236,8 +236,9 @@ export class QuickAudit {
   }
 
   /**
-   * Returns whether the reports surely decide a market. They do if only one source has reports of both instants, or if
-   * a source also has every report of its mean. Otherwise reports are missing, or sources may contradict each other.
+   * Returns whether the reports surely decide a market. They do in two cases: only one source has reports of both
+   * instants, or a source with reports of both also has every report for its mean. In other cases reports may be
+   * missing, or sources may contradict each other.
    */
   #isDecidable(market: Known): boolean {
     const { providers, withinMs } = this.#parts

@@ -60,7 +60,7 @@ await onBothDatabases('positions', ({ fresh }) => {
   })
   after(() => closeDatabase(database))
 
-  /** Collateral that users paid into and received from markets, by block. */
+  /** Collateral that users paid to markets or received from markets, by block. */
   const cash = new Map<number, { user: Address; id: MarketId; came: bigint }[]>()
   function cashOf(events: readonly Bare[]): { user: Address; id: MarketId; came: bigint }[] {
     return events.flatMap((event) => {
@@ -141,7 +141,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     // Two purchases at different prices in one transaction, then a sale of a third.
     await happen(...traded(1, 0, bob, ann, 400n, 220n), ...traded(1, 0, bob, ann, 200n, 141n))
     assert.deepEqual(await has(ann, 1), [600, 361, 0, 0])
-    // Bob's cost leaves in proportion, rounded down both times: 501 − 200, then 301 − 100.
+    // Each sale removes a proportional part of Bob's cost, rounded down: 501 − 200, then 301 − 100.
     assert.deepEqual(await has(bob, 1), [401, 201, 1_001, 500])
     // Bob's profit: 220 − 200, then 141 − 100.
     assert.deepEqual([await made(bob), await made(ann)], [61, 0])

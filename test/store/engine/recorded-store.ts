@@ -1,4 +1,7 @@
-/** A store that writes some numbers, one after the other, and records in a file which of them it has answered. */
+/**
+ * A store that writes numbers, one after the other. After each write is answered, the store records the number in a
+ * file.
+ */
 
 import { openSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * Two stores in succession on one database, while every write is recorded: the disk of the first fails in the middle,
- * and the second continues from the remaining data. A reader is open all the time, as in an exchange.
+ * Two stores that use one database in succession. The disk fails while the first store writes, and the second store
+ * continues from the remaining data. Every write is recorded, and a reader is open all the time, as in an exchange.
  */
 
 import { once } from 'node:events'

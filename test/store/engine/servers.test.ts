@@ -92,7 +92,10 @@ test('a database connection stays open while a long answer still arrives, or whi
   assert.equal(servers.place.port, slow.port)
 })
 
-/** Starts a proxy to the database server that forwards only the beginning of each longer answer. */
+/**
+ * Starts a proxy to the database server. If an answer is longer than `bytesMax`, the proxy forwards only the first
+ * `bytesMax` bytes.
+ */
 async function stoppingProxy(t: TestContext, target: URL, bytesMax: number): Promise<AddressInfo> {
   return await listen(t, (socket) => {
     const onward = connect(Number(target.port || 3306), target.hostname)

@@ -140,7 +140,7 @@ test('the database file is closed after the last commits are synced', async () =
   const writeAhead = keepWriteAhead(file, slowCopier().copier, AT_ONCE, durable)
   insert.run(1)
   writeAhead.wrote()
-  // The sync of the first commit has begun, so the second commit needs another one.
+  // The sync of the first commit has begun, so the second commit needs a second sync.
   await Promise.resolve()
   insert.run(2)
   writeAhead.wrote()

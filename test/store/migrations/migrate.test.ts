@@ -84,7 +84,8 @@ await onBothDatabases('the schema of the database can be upgraded', (databases) 
           const name = fieldNames[0] ?? ''
           assert.equal(found.get(name), nullable, `${tableName}.${name} may be null`)
         }
-        // Row numbers of MySQL, and columns that only its indexes need, are not part of the ORM.
+        // Some columns exist only on MySQL and are not part of the ORM: row numbers, and a column that only an index
+        // needs.
         const own = dialect === 'mysql' ? ['row_no', 'permit_owner'] : []
         const known = new Set([...props.flatMap(({ fieldNames }) => fieldNames), ...own])
         assert.deepEqual(

@@ -183,7 +183,7 @@ await onBothDatabases('the projection stores the events of a log', (databases) =
       )
       assert.equal(stored[0]?.text, '9007199254740991')
       assert.equal(Number(stored[0]?.sec), Number.MAX_SAFE_INTEGER)
-      // A change is written by another statement than a new row.
+      // Changes and new rows are written by different statements.
       await project(
         database,
         batch(2, 3, {

@@ -193,7 +193,7 @@ await onBothDatabases('sums', (databases) => {
         ...{ totalVolume: 200_000n, volume24h: 200_000n, trades24h: 1 },
         ...{ lastPrices: [200_000, 0], lastSeqs: [2, 0], pricesBefore: [200_000, null] },
       })
-      // At each minute the figures equal the statistics of each market.
+      // At each of these minutes, the figures of all markets equal the statistics that are read for each single market.
       for (const minute of [0, 1, 4, 5, 6, 59, 60, 61, 62, 90]) {
         const atMs = HOUR_MS + dayMs + minute * MINUTE_MS
         for (const one of await figures(atMs)) {

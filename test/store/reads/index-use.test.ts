@@ -233,7 +233,7 @@ async function assertIndexed(
   }
 }
 
-/** The index that a query must use, because another one would read many rows that the query does not need. */
+/** Index that a query must use, by query name. Any other index would read many rows that the query does not need. */
 const EXACT: Readonly<Record<string, string>> = {
   pendingTradesWithOrders: 'trades_pending_of_chain',
 }

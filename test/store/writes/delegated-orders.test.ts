@@ -141,7 +141,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
   it('an order of a delegate still counts towards the limit if only one of its two submissions is refused', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
-      // The order is submitted a second time with an option that its market refuses, before the first is projected.
+      // Before the order is projected, it is submitted again with an option that its market refuses.
       assert.deepEqual(await reserveDelegated(database, delegated('a')), { reserved: true })
       assert.equal(await releaseDelegated(database, { orderHash: id('a') }), false)
       assert.equal((await reserveDelegated(database, delegated('d'))).reserved, false)

@@ -36,7 +36,8 @@ const OWNER_QUESTIONS_MAX = 24
  */
 const RANGE_QUESTIONS_MAX = 64
 /**
- * Maximum number of blocks of earlier steps whose hashes are remembered, to find the last common block after a reorg.
+ * Maximum number of block hashes kept from earlier steps. After a reorg, these hashes are used to find the last common
+ * block.
  */
 const PASSED_MAX = 512
 /**

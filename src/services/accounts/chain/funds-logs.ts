@@ -2,11 +2,14 @@
  * Reads from the logs of a block which trades it settled and which owners’ funds it may have changed.
  *
  * If the Bloom filter in the block’s header shows that the block has no matching log, no request is sent. So most
- * blocks cost no request beyond the header. The filter also selects owners whose funds may have changed. The logs of
- * these owners are requested by topic in small groups. If there are too many groups, all logs of both tokens are
- * requested. If the answer is too long for a node, or the step’s budget is used up, all selected owners count as
- * changed. This only causes unnecessary reads, so third parties who write many logs do no harm. Settled trades are
- * never guessed: a block with too many logs is read from its receipts.
+ * blocks cost no request beyond the header. The filter also selects owners whose funds may have changed.
+ *
+ * The logs of the selected owners are requested by topic in small groups. If there are too many groups, all logs of the
+ * stablecoin and of the outcome tokens are requested. If the answer is too long for a node, or the step’s budget is
+ * used up, all selected owners count as changed. This only causes unnecessary reads, so third parties who write many
+ * logs do no harm.
+ *
+ * Settled trades are never guessed: a block with too many logs is read from its receipts.
  */
 
 import type { Hex } from 'viem'
@@ -53,7 +56,7 @@ export type FundsLogs = {
 const OWNERS_ASKED_MAX = 200
 /**
  * Maximum number of groups of owners whose logs are requested separately, with three requests per group. With more
- * groups, all logs of both tokens are requested.
+ * groups, all logs of the stablecoin and of the outcome tokens are requested.
  */
 const GROUPS_MAX = 2
 /** Initial number of blocks per request for settled trades. After an answer that is too long, the number is reduced. */
@@ -66,7 +69,7 @@ const SINGLE = topicOf(topicsOf(conditionalTokensAbi, ['TransferSingle']))
 const BATCH = topicOf(topicsOf(conditionalTokensAbi, ['TransferBatch']))
 const FOR_ALL = topicOf(topicsOf(conditionalTokensAbi, ['ApprovalForAll']))
 
-/** For each event of the two tokens: the indices of the topics that contain an owner. */
+/** For each event of the stablecoin and of the outcome tokens: the indices of the topics that contain an owner. */
 const OWNER_PLACES = new Map<Hex, readonly number[]>([
   [TRANSFER, [1, 2]],
   [APPROVAL, [1]],

@@ -32,7 +32,7 @@ export function makePass(
     },
     Withdrawn({ marketId, trader, orderHashes }) {
       const message = { marketId, trader, orderHashes, reason: 'unfunded' as const }
-      // The answer is ignored: if an order is not cancelled, the accounts actor emits it again.
+      // The answer is ignored: if an order is not cancelled, the accounts actor emits `Withdrawn` for the order again.
       void writers.marketOf(marketId).ask('CancelOrders', message)
     },
     FundsChanged(event) {

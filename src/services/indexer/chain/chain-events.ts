@@ -421,8 +421,7 @@ function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): 
 
 /**
  * Returns the sender and the receiver of tokens. If the settlement contract moves tokens, the zero address replaces the
- * contract's own address, as in a mint or burn. So the contract never holds a position. If the contract splits or
- * merges, only collateral moves, and the holder in the event is also the zero address.
+ * contract's own address, as in a mint or burn. So the contract never counts as the holder of a position.
  */
 function tradersOf(
   { operator, from, to }: TokenEvent & { type: 'TokensMoved' },
@@ -461,9 +460,9 @@ function kindOf(
     return moved.operator === settlement ? 'trade' : 'transfer'
   }
   const made = moved.from === ZERO_ADDRESS
-  // Only a split mints several tokens at once, and only a merge burns several at once. So the later logs are not needed
-  // here. They may even come from another operation, because a split first calls the receiver’s code, which may do
-  // anything.
+  // Only a split mints several tokens at once, and only a merge burns several at once, so later logs are not needed
+  // here. Later logs may even come from another operation, because a split first calls the receiver’s code, which may
+  // do anything.
   if (moved.batch) return made ? 'split' : 'merge'
   if (made) return 'mint'
   return explained() === 'PayoutRedeemed' ? 'redeem' : 'burn'

@@ -7,8 +7,8 @@
  *
  * Logs are requested by contract address. Markets are requested in groups of addresses: all unresolved markets
  * (resolved markets emit nothing), and the markets created in the range. If there are too many markets, their logs are
- * requested by topic at any address. A stranger can fill such an answer with logs. If the indexer requests it, blocks
- * with too many logs are read from their receipts.
+ * requested by topic at any address. A stranger can fill such an answer with logs until a node refuses it. The indexer
+ * then requests that the range is read from the receipts of its blocks.
  */
 
 import { isDeepStrictEqual } from 'node:util'

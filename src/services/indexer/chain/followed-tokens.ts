@@ -1,6 +1,6 @@
 /**
- * Decides which outcome tokens are followed: those with our collateral. Anyone may split any ERC-20 on the conditional
- * tokens, in any amount; such tokens are ignored.
+ * Decides which outcome tokens are followed: those with our collateral. Anyone may split any ERC-20 token, in any
+ * amount, with the conditional tokens contract. Outcome tokens with other collateral are ignored.
  *
  * A token’s id is a hash that does not reveal the token’s collateral. But tokens are only minted by a split, a merge or
  * a redemption. The event of that operation, in the same transaction, names the collateral and the collection. So a

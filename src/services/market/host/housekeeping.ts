@@ -17,7 +17,7 @@ const TRUNCATE_STEP = 5_000
 /** Maximum number of traders of closed markets that one step removes from the index. */
 const LEAVING_STEP = 2_000
 /**
- * Factor on `snapshotEvery`: if a market with few events prevents the truncation of `QUIET_TIMES * snapshotEvery`
+ * Factor on `snapshotEvery`. If a market with few events prevents the truncation of `QUIET_TIMES * snapshotEvery`
  * events, the market gets a snapshot.
  */
 const QUIET_TIMES = 4

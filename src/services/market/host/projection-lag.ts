@@ -1,7 +1,8 @@
 /**
  * Checks whether the database keeps up with the log. Settlement reads its trades from the database, so it misses trades
- * that are not projected yet. If the oldest event that is not in the database is older than the maximum lag, the
- * partition’s markets on settled chains accept cancels only.
+ * that the database does not have yet. If the oldest event that is not in the database is older than the maximum lag,
+ * the partition’s markets accept cancels only. This concerns only markets on chains whose settlement reads from the
+ * database.
  */
 
 import { Fault } from '#domain/fault.ts'

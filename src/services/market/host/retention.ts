@@ -1,7 +1,7 @@
 /**
- * Finds the records of a partition that are old enough to be removed from the log, by the partition’s own clock. Each
- * check reads one record: if that record is old enough, all records before it are old enough as well. A few thousand
- * old records may therefore stay longer.
+ * Finds the records of a partition that are old enough to be removed from the log, by the partition’s own clock. Only
+ * one of every few thousand records is checked: if that record is old enough, all records before it are old enough as
+ * well. Old records after the last checked one may therefore stay longer.
  */
 
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -15,8 +15,8 @@ type Aged = { readonly below: number; readonly more: boolean }
 export class Retention {
   readonly #ms: number
   /**
-   * For each partition: the records below offset `below` are old enough, and no later record is old enough before the
-   * time `untilMs`.
+   * For each partition: records below offset `below` are old enough to be removed. All later records must stay at least
+   * until `untilMs`.
    */
   readonly #known = new Map<number, { readonly below: number; readonly untilMs: number }>()
 

@@ -6,9 +6,9 @@
 type Epochs = { readonly epochs: Map<number, number> }
 
 /**
- * A log position for measuring the lag of the database. The log ended at `offset` at the time `atMs`. All events that
- * were not in the database at that time were appended after `afterMs`. The log itself is read only if the lag by these
- * times exceeds the maximum.
+ * A log position for measuring the lag of the database. At the time `atMs`, the log ended at `offset`, and all events
+ * that were not in the database had been appended after `afterMs`. So the lag is at most the time since `afterMs`. The
+ * log itself is read only if this time exceeds the maximum lag.
  */
 export type ProjectionMark = {
   readonly offset: number

@@ -1,8 +1,8 @@
 /**
- * Checks the budgets of traders at a market thread. Settlement publishes each trader’s spending of the day on a chain.
- * The thread adds fills that settlement has not charged yet, and open orders, each of which may become such a fill.
- * Every other market thread may have just as many fills and orders of the trader. So the thread multiplies its own
- * count by the number of threads, which keeps the sum over all threads within the budget.
+ * Checks the budgets of traders at a market thread. Settlement publishes how much each trader has spent on a chain
+ * today. The thread adds fills that settlement has not charged yet, and open orders, each of which may become such a
+ * fill. Every other market thread may have just as many fills and orders of the trader. So the thread multiplies its
+ * own count by the number of threads, which keeps the sum over all threads within the budget.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -30,10 +30,7 @@ const ROOM_AGAIN_SEC = 5
 type ChainSpending = {
   readonly day: number
   readonly traders: Map<Address, TraderSpending>
-  /**
-   * For each trader who pays for fills, the number of settled fills that the spending published by settlement does not
-   * include yet.
-   */
+  /** Number of settled fills by paying trader, without the fills that the published spending already includes. */
   readonly uncharged: Map<Address, number>
 }
 
@@ -70,7 +67,7 @@ export class TraderBudgets {
     return barred
   }
 
-  /** Counts a fill that has settled, for the trader who pays for its settlement, until settlement has charged it. */
+  /** Counts a settled fill for the trader who pays for it. The fill is counted until settlement has charged it. */
   settled(chainId: number, trader: Address, nowMs: number): void {
     const { uncharged } = this.#chainOn(chainId, dayOf(nowMs))
     remember(uncharged, trader, (uncharged.get(trader) ?? 0) + 1, SPENDING_TRADERS_MAX)

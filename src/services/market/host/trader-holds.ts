@@ -135,7 +135,7 @@ export function unsettledSales(
 ): (UnsettledTrades & { isOpen: boolean }) | Rejection {
   if (thread.away.size > 0) return reject('OVERLOADED')
   const state = thread.markets.get(marketId)?.state
-  // A market that has ended and is fully settled is unloaded from its thread.
+  // A market without state has ended, all its trades are settled, and the thread has unloaded it.
   if (state === undefined) return { count: 0, tradeIds: [], isOpen: false }
   const sells = new Named()
   for (const { tradeId, trade } of state.pending.of(trader, marketId)) {

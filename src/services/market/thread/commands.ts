@@ -23,7 +23,10 @@ export type Commands = {
    */
   hear(type: string, message: unknown, replyTo: number, channel: ReplyChannel | undefined): void
   partitionOf(marketId: MarketId): number
-  /** Calls `answered` once all commands received so far are durable. Passes false if a host cannot confirm this. */
+  /**
+   * Calls `answered(true)` once all commands received so far are durable. Calls `answered(false)` if a host cannot
+   * confirm this.
+   */
   prove(answered: (isSure: boolean) => void): void
   /** Assigns partitions to a host, which receives their commands from now on. */
   serve(partitions: readonly number[], host: Served): void

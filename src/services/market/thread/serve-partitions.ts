@@ -92,8 +92,8 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
 
   /**
    * Returns true if the log confirms that this thread still owns all its partitions. Reloads the partitions that
-   * another owner has taken. Called after a batch with commands that emitted no events. The log's fence protects only
-   * appends, so the answers to these commands, such as “order not found”, need this check.
+   * another owner has taken. Called after a batch with commands that emitted no events. Answers to such commands, for
+   * example “order not found”, may be out of date, and the log's fence protects only appends.
    */
   async function confirm(): Promise<boolean> {
     const taken = await partitionsTaken(events, ports.kit)

@@ -37,8 +37,8 @@ export type FrontSessions = {
 export type SessionOrders = {
   link(): FrontSessions
   /**
-   * Gives fronts `CLAIM_MS` to claim their sessions. Must be called after markets were loaded, because their
-   * orders may belong to sessions that ended before the load.
+   * Gives fronts `CLAIM_MS` to claim their sessions. Must be called after markets are loaded: the loaded orders may
+   * belong to sessions that have ended.
    */
   awaitClaims(): void
   /**
@@ -70,8 +70,8 @@ export function makeSessionOrders(
 
   /**
    * Ends the sessions in the index that no front has claimed. Called at intervals, because a reorg may restore an
-   * order, and the index then contains the order's session again. This also happens to sessions that ended long ago,
-   * and to sessions whose orders were kept.
+   * order, and the order's session is then in the index again. That session may have ended long ago, or its orders may
+   * have been kept when it ended.
    */
   function endUnclaimed(): void {
     if (monotonicMs() < claimedByMs) return

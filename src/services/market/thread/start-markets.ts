@@ -84,8 +84,8 @@ export function startMarkets(
     pauses: risk.pauses,
   })
   const meters = marketMeters(kit)
-  // If the log is in a server, no command may see uncommitted changes of another partition. So all partitions share one
-  // host, which sends their commits together.
+  // If the log is in a server and each partition has its own host, a command could see changes of another partition
+  // that are not committed yet. So with a server, all partitions share one host, which sends their commits together.
   const groups = settings.eventLog.url === '' ? own.map((partition) => [partition]) : [own]
   const { tracer } = kit
   const placeOf = (marketId: MarketId) => {
@@ -143,7 +143,9 @@ export function startMarkets(
 
 type LagRules = { readonly maxMs: number; readonly chains: ReadonlySet<number> }
 
-/** Returns the maximum lag of settlement, and the chains with this limit. A maximum of 0 means no limit. */
+/**
+ * Returns the maximum lag of settlement, and the chains to which the maximum applies. A maximum of 0 means no limit.
+ */
 function lagRulesOf(settings: ThreadData['settings']): LagRules {
   return {
     maxMs: settings.settlement.maxLagSeconds * 1_000,

@@ -91,7 +91,7 @@ export function makeUpkeep(thread: MarketThread, kit: ThreadContext, ports: Upke
 
   /**
    * Logs when the database falls behind or catches up, when settlement is unavailable, and when housekeeping has
-   * failed. If settlement is unavailable, also marks its chains as behind.
+   * failed. Also marks a chain as behind if its settlement is unavailable.
    */
   function logTroubles(): void {
     for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {

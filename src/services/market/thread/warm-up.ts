@@ -1,7 +1,6 @@
 /**
- * Places synthetic orders in scratch markets before a market thread serves commands, so that V8 has compiled
- * this code before the first trader's order arrives. The markets, their books and their events are dropped
- * afterwards.
+ * Places synthetic orders in scratch markets before a market thread serves commands. So V8 has compiled the matching
+ * code when the first trader's order arrives. The scratch markets, their books and their events are dropped afterwards.
  */
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'

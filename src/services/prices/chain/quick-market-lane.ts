@@ -22,7 +22,9 @@ type QuickMarketLane = {
   create(quickMarket: QuickMarket): Promise<string>
   report(quickMarket: QuickMarket): Promise<string>
   openToOracle(quickMarket: QuickMarket): Promise<string>
-  /** Starts to poll the chain: often while a transaction is open, otherwise less often, to detect reorgs. */
+  /**
+   * Starts to poll the chain. Polls often while a transaction is open. Otherwise polls less often, to detect reorgs.
+   */
   start(): void
   stop(): void
   /** Number of open transactions. */

@@ -1,7 +1,7 @@
 /**
  * Coinbase Exchange: its `ticker` channel over a WebSocket, with `heartbeat` each second as a sign of life, and the
- * ticker of a product over HTTP. Its history has candles: the `open` of a candle is the first trade at or after the
- * start of its minute, so only whole minutes can be requested.
+ * ticker of a product over HTTP. The history consists of one-minute candles. The `open` of a candle is the first trade
+ * at or after the start of its minute. So the history has prices for whole minutes only.
  */
 
 import { type Observation, priceOfDecimal } from '#domain/asset-price.ts'

@@ -22,7 +22,10 @@ import type { PriceSource } from '#domain/price-providers.ts'
 type FailoverOptions = {
   /** The primary first. */
   readonly order: readonly PriceSource[]
-  /** Maximum age of a provider's newest observation while it counts as fresh. */
+  /**
+   * Maximum age of the newest observation of a fresh provider. A provider whose newest observation is older is not
+   * fresh.
+   */
   readonly ageMsMax: number
   /** Maximum time that an observation may be ahead of our clock. */
   readonly aheadMsMax: number
@@ -223,7 +226,10 @@ function isJump(
   return deviation(observation.price, before.price) > allowed
 }
 
-/** Updates which sources are suspect, and which are healthy. A healthy source is fresh and not suspect. */
+/**
+ * Updates which sources are suspect, and since when each source is healthy. A source stays healthy while it is fresh
+ * and not suspect.
+ */
 function compareSources(group: PriceSourceGroup, nowMs: number, options: FailoverOptions): void {
   const fresh = group.members.filter((member) => isFresh(member, nowMs, options))
   for (const member of group.members) {
@@ -238,8 +244,8 @@ function compareSources(group: PriceSourceGroup, nowMs: number, options: Failove
     const foes = others.filter((other) => !agrees(member, other) && !suspects.has(other)).length
     if (friends > 0) member.agreedSinceMs ??= nowMs
     else member.agreedSinceMs = undefined
-    // A source is suspect if no fresh source agrees with it and a trusted one contradicts it. If only two sources are
-    // fresh and they disagree, both are suspect.
+    // A source becomes suspect if no fresh source agrees with it and a fresh trusted source contradicts it. So if two
+    // trusted sources disagree and no other source is fresh, both become suspect.
     if (friends === 0 && foes > 0) member.suspect = true
     const { agreedSinceMs } = member
     if (agreedSinceMs !== undefined && nowMs - agreedSinceMs >= options.recoverMs) {

@@ -32,8 +32,8 @@ export type FeedResponse = {
 }
 
 /**
- * Maximum number of characters of one report, far more than providers send. A market is stored with the dozen reports
- * that decide it, and at this limit the reports fit into a database column.
+ * Maximum number of characters of one report; providers send far fewer. Each market is stored with about twelve reports
+ * that decide it. Even if all have this size, they fit into a database column.
  */
 export const REPORT_CHARS_MAX = 262_144
 

@@ -15,7 +15,7 @@ import { votesOn } from '#domain/quick-votes.ts'
 import { ask, standing } from './marks.ts'
 import type { AssetState, QuickContext, QuickMarketsState } from './state.ts'
 
-/** A market that has ended, and the two reports of the source that is judged. */
+/** A market that has ended, and the judged source's reports of its start and end. */
 export type Judged = {
   readonly quickMarket: QuickMarket
   readonly start: Mark
@@ -23,11 +23,12 @@ export type Judged = {
 }
 
 /**
- * Returns the reports of all sources, or undefined while a report is awaited. Waits for exact reports of
- * every present source (one that reported in the minute before the end), for at most 1.5 × `graceMs`. So the
- * verdict depends neither on restarts nor on the order in which the reports arrive. Requests the history of
- * an absent source once, and only if no other present source's price moved in the same direction as the
- * judged source's price.
+ * Returns the reports of all sources, or undefined while a report is awaited. A source is present if it reported in the
+ * minute before the end.
+ *
+ * Waits for exact reports of every present source, for at most 1.5 × `graceMs`. So the verdict depends neither on
+ * restarts nor on the order in which reports arrive. Requests an absent source's history once, unless another present
+ * source confirms the direction of the judged source's price move.
  */
 export function sourcesOf(
   state: QuickMarketsState,
@@ -56,8 +57,8 @@ export function sourcesOf(
     return isPresent(source) || failures === 0
   }
   /**
-   * Returns whether a report of these sources is awaited. Both boundaries are always checked, because the check sends
-   * the requests.
+   * Returns whether a report of these sources is awaited. `isAwaited` also requests missing reports, so it is called
+   * for both boundaries, even if the first call returns true.
    */
   const areAwaited = (some: readonly PriceSource[]): boolean =>
     some

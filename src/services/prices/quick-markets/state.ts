@@ -19,7 +19,8 @@ export type QuickMarketsProtocol = {
   /** A report of a trusted source. */
   Observed: { takes: { observation: Observation }; answers: undefined }
   /**
-   * A source's report cannot become a mark: `observation` was refused, or is undefined if the report was unreadable.
+   * Reports that a source's report cannot become a mark, because it was refused or unreadable. `observation` is the
+   * refused report; undefined if the report was unreadable.
    */
   Missed: {
     takes: { source: PriceSource; observation: Observation | undefined }
@@ -77,8 +78,8 @@ export type QuickMarketsOptions = {
   /** Maximum time from a boundary to an observation that counts for the boundary. */
   readonly withinMs: number
   /**
-   * Maximum silence of a source before a boundary. After a longer silence, a price before the boundary may have been
-   * missed.
+   * Maximum time from a source's last report before a boundary to the boundary, and from the boundary to the source's
+   * next report. After a longer silence, a report may have been missed, so the mark is not exact.
    */
   readonly gapMs: number
   /**
@@ -87,8 +88,8 @@ export type QuickMarketsOptions = {
    */
   readonly patienceMs: number
   /**
-   * After this time from a boundary, two rules apply. An inexact mark is accepted if the history has no
-   * better one. A market opens with the mark of another source if the active source has no mark.
+   * Time after a boundary from which two rules apply. An inexact mark is accepted if the history has no better one. A
+   * market opens with the mark of another source if the active source has no mark.
    */
   readonly graceMs: number
   /** Time after the end of a market from which a fallback may decide it. */
@@ -103,9 +104,9 @@ export type QuickMarketsOptions = {
   /** Maximum difference between the prices of two sources that agree, as a share. */
   readonly deviationMax: number
   /**
-   * Maximum difference, in basis points, between the judged source's price move and the opposite move of
-   * another source. A market can become contested if at least as many sources exceed this difference as
-   * support the judged source.
+   * Maximum difference, in basis points, between the judged source's price move and another source's move in the
+   * opposite direction. A source with a larger difference contradicts the judged source. A market can become contested
+   * if at least as many sources contradict the judged source as support it.
    */
   readonly agreementBps: number
   /** First pause between two attempts; it doubles each time, up to the maximum in the next field. */

@@ -19,8 +19,8 @@ import { type Judged, sourcesOf } from './source-marks.ts'
 import type { AssetState, QuickContext, QuickMarketsState } from './state.ts'
 
 /**
- * Returns the mark of the active source. If it has none after `graceMs`, returns the mark of the first other source
- * that has one.
+ * Returns the mark of the active source. If the active source has no mark after `graceMs`, returns the mark of the
+ * first other source with a mark.
  */
 export function strikeOf(
   state: QuickMarketsState,
@@ -39,8 +39,8 @@ export function strikeOf(
     const mark = reliable(state, known, { source, boundarySec: startSec }, context)
     if (mark !== undefined) return mark
   }
-  // No source has a reliable exact mark. Accept a mark that is some seconds late, because it is better than no market;
-  // the mark states its own time.
+  // No source has a reliable exact mark. Accept a mark that is some seconds late: without a mark, no market would open.
+  // The mark states its own time.
   const { graceMs } = state.options
   for (const source of [speaker, ...others]) {
     const asked = { source, boundarySec: startSec }
@@ -91,9 +91,10 @@ export function verdictOn(
 }
 
 /**
- * Returns a contested verdict if no source has reliable reports of start and end, so that the market does not wait
- * forever. The verdict uses the first source that has both reports and whose end price contradicts all other end
- * prices. Returns undefined until all histories have been requested.
+ * Returns a contested verdict if no source has reliable reports of start and end; otherwise the market would wait
+ * forever. The verdict uses the first source that has both reports, even if they are unreliable, and whose end price
+ * contradicts all other end prices. Returns undefined if there is no such source, or until all histories have been
+ * requested.
  */
 function implausible(
   state: QuickMarketsState,
@@ -123,14 +124,18 @@ function implausible(
 }
 
 /**
- * Returns the verdict; undefined while reports may still arrive, or if the average is incomplete and the
- * market is not contested. If more sources vote for the side of the end price than for the other side, the
- * end price decides. Otherwise the average of the same source before the end decides, unless the market is
- * contested. The market is contested if two conditions are true. First, the average confirms the end price,
- * or reports for the average are missing although `ownMs` have passed since the end. Second, at least as many
- * sources contradict the end price by more than `agreementBps` as support it. Example with a limit of 10:
- * pyth goes from 100 to 99.6, at the end and on average; binance and coinbase go from 100 to 100.2. Two
- * sources contradict pyth by 60 basis points, so the market is contested.
+ * Returns the verdict; undefined while reports may still arrive, or if the average is incomplete and the market is not
+ * contested.
+ *
+ * If more sources vote for the side of the end price than for the other side, the end price decides. Otherwise the
+ * average of the same source before the end decides, unless the market is contested.
+ *
+ * The market is contested if two conditions are true. First, at least as many sources contradict the end price by more
+ * than `agreementBps` as support it. Second, the average confirms the end price, or reports for the average are still
+ * missing when `ownMs` have passed since the end.
+ *
+ * Example with a limit of 10: pyth moves from 100 to 99.6, at the end and on average. Binance and coinbase move from
+ * 100 to 100.2. Both contradict pyth by 60 basis points, so the market is contested.
  */
 function judge(
   state: QuickMarketsState,

@@ -12,7 +12,8 @@ import type { QuickMarketsPorts } from '../quick-markets/state.ts'
 
 /**
  * Makes the functions that open and close quick markets at their market threads. A market thread refuses a market whose
- * end is in the past, unless the market is loaded. Such a market counts as opened, and need not be closed.
+ * end is in the past, unless it has loaded the market before. A refused market counts as opened, and need not be
+ * closed.
  */
 export function makeQuickPlaces(
   marketOf: Writers['marketOf'],

@@ -17,7 +17,7 @@ import type { RelayFacts } from './relay-facts.ts'
 import { unknownMarket } from './relay-flaws.ts'
 import type { RelayExaminerOptions } from './relay-options.ts'
 
-/** Time for which a permit signed by the relayer for a bond is valid. */
+/** Validity of a permit that the relayer signs for a bond. */
 const OWN_PERMIT_SEC = 86_400
 
 type Parts = {

@@ -163,8 +163,8 @@ export function relayFacts(client: ChainClient, contracts: RelayContracts): Rela
       return markets.map((_, at) => {
         if (ours[at] !== true) return undefined
         const id = ids[at]
-        // Every market contract of this exchange returns an id. So the request to the Ethereum node has failed, not the
-        // contract.
+        // Every market contract of this exchange returns an id. So a failure comes from the request to the Ethereum
+        // node, not from the contract.
         if (id === undefined || id.status === 'failure') throw chainFault(id?.error)
         return id.result as string as MarketId
       })

@@ -18,7 +18,10 @@ export function isGranted(
     : allowance === BigInt(operation.value)
 }
 
-/** Returns whether nothing is left to redeem: the condition is resolved, and the owner holds none of these tokens. */
+/**
+ * Returns whether nothing is left to redeem: the condition is resolved, and the owner holds none of the redemption's
+ * tokens.
+ */
 export function isRedeemed(
   { indexSets }: Redemption,
   { denominator, balances }: ConditionFacts,

@@ -11,9 +11,9 @@ import type { MarketFacts } from './relay-facts.ts'
 const COVERS_ALL = 2n ** 128n
 
 /**
- * Returns the guard of an approval or permit; undefined if no order or trade needs protection. A permit, for
- * any spender and value, uses up a nonce. So permits of open orders with the same nonce become invalid, and
- * the allowance alone has to cover the buys.
+ * Returns the guard of an approval or permit; undefined if no order or trade needs protection. Every permit uses up a
+ * nonce, whatever its spender and value. The permits of open orders with the same nonce then become invalid, so the
+ * allowance alone has to cover the buys.
  */
 export function grantGuard(
   operation: CtfApproval | StablecoinPermit,

@@ -46,8 +46,8 @@ export function makeSignatureCheck(
 
 /**
  * Makes a function that checks a signature that the owner's key did not make. The function returns `code` if the
- * owner's contract accepts the signature, and `delegate` if a current delegate made it. Only cancellations of single
- * orders allow delegates. In all other cases, the function returns undefined.
+ * owner's contract accepts the signature. It returns `delegate` if a current delegate signed a cancellation of single
+ * orders; delegates cannot sign other operations. Otherwise it returns undefined.
  */
 export function makeContractCheck(
   options: Pick<RelayExaminerOptions, 'client' | 'contracts' | 'stablecoin' | 'recover'>,

@@ -1,8 +1,8 @@
 /**
- * Adds the balances of both sides to a trade that was refused for a low balance, as of the block of the refusal. A
- * trader may never have had the funds, or older trades may be about to bring the funds (`older-trades.ts`). The
- * balances let settlement distinguish the two cases. A later block is not used: it may already contain such an older
- * trade, which would then count twice.
+ * Adds both sides' balances, at the block of the refusal, to a trade that was refused for a low balance. Either a
+ * trader never had the funds, or older trades may still bring them (`older-trades.ts`). The balances let settlement
+ * distinguish the two cases. A later block is not used: its balances may already include such an older trade, which
+ * would then count twice.
  */
 
 import { headerOf } from '#chain/block-reads.ts'

@@ -1,8 +1,8 @@
 /**
- * The settlement lane: sends batches of trades. Skips trades that are settled already or have no market on the chain,
- * and simulates the remaining trades. Sends the trades that would settle, and reads the verdict on each trade from the
- * receipts. The lane keeps no state except caches and the state of the transaction sender. The settlement actor makes
- * the decisions.
+ * The settlement lane sends batches of trades. It skips trades that are already settled or whose market is not on the
+ * chain, and simulates the remaining trades. It sends the trades that would settle, and reads the verdict on each trade
+ * from the receipts. The settlement actor makes the decisions: the lane keeps no state except caches and the state of
+ * the transaction sender.
  */
 
 import { type Hex, parseAbiItem } from 'viem'
@@ -123,8 +123,8 @@ function makeSettledSearch(
   const search = makeLogSearch()
 
   /**
-   * Finds the given trades that the newest block shows as settled. `settled`: trades with enough confirmations and a
-   * known transaction. `unconfirmed`: the remaining settled trades.
+   * Returns which of the given trades are settled in the newest block. `settled` contains trades with enough
+   * confirmations and a known transaction. `unconfirmed` contains the remaining settled trades.
    */
   async function settledAmong(
     trades: readonly TradeToSettle[],
@@ -272,8 +272,8 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     },
     submit,
     async poll() {
-      // Read the grace before polling the sender: nothing may fail after that poll, because the sender returns each
-      // update only once. If the read fails, the next poll reads the grace again.
+      // Read the grace before polling the sender: the sender returns each update only once, so an error after that poll
+      // would lose updates. If the read fails, the next poll reads the grace again.
       graceSec ??= await contract.delays().then(
         (delays) => delays.graceSec,
         () => undefined,
@@ -347,7 +347,7 @@ function verdictsOf(receipt: Receipt | undefined, contract: Address): TradeVerdi
   return verdicts
 }
 
-/** Returns true if the newest version of the transaction only uses up its nonce. */
+/** Returns true if the newest version of the transaction settles no trades and only uses up the nonce. */
 function endsInBlank({ hashes, blanks }: TransactionRow): boolean {
   return blanks.includes(hashes.at(-1) ?? '')
 }

@@ -35,9 +35,11 @@ export type RefusedTrade = {
   /** The block at which the contract refused the trade; undefined if the contract was not called. */
   readonly block?: number
   /**
-   * Balances at `block`: each side's balance of the token that it pays with, and the allowance of each side that pays
-   * dollars. If a side lacks an allowance or approval, its balance is absent, because no older trade can bring an
-   * allowance or approval. If a side's order has an unused permit, its allowance is absent.
+   * Set for a trade that was refused for a low balance. Contains each side's balance of the token that it pays with,
+   * and the allowance of each side that pays dollars, all at `block`. If a side's allowance is too low or its approval
+   * is missing, its balance is absent: older trades cannot change an allowance or approval, so the trade must not wait
+   * for them. If a side's order has an unused permit, its allowance is absent, because the permit replaces the
+   * allowance.
    */
   readonly has?: {
     readonly buyer?: bigint
@@ -74,9 +76,9 @@ export type Simulate = (
 ) => Promise<Trial>
 
 /**
- * Gas limit of a batch: a base, and parts for each fill, each mint or merge, each permit and each byte. This
- * limit suffices in most markets, even if traders change the state of the chain before the batch is in a
- * block (see contracts/README.md). Unused gas is not paid.
+ * Gas limit of a batch: the sum of a base and a part for each fill, each mint or merge, each permit and each byte. This
+ * limit suffices in most markets, even if traders change the state of the chain before the batch is in a block (see
+ * contracts/README.md). Unused gas is not paid.
  */
 const GAS_BASE = 171_000
 const GAS_PER_FILL = 350_000

@@ -34,8 +34,8 @@ const TRADER_BYTES = 96
  */
 const DECIDED_WITHIN_MS = 10_000
 /**
- * A transaction signed more than this time before the start of the day is not read, because it also ended before that
- * day.
+ * A read goes back to transactions signed this long before the start of the day. Earlier transactions also ended before
+ * that day.
  */
 const SIGNED_BEFORE_MS = 3_600_000
 

@@ -72,7 +72,8 @@ export function makeBookIndex({ query, store }: BookIndexPorts): BookIndex {
       ...{ marketId, seq: book.seq, throughMs: book.atMs, fromLeaf: from.leaf, toLeaf: to },
       levels: book.isWhole ? deflateRawSync(book.text(), { level: 1 }) : new Uint8Array(0),
     }))
-    // Remove the changed books from the cache until they are stored, because they are newer than the database.
+    // Remove the changed books from the cache until they are stored: if storing them fails, the cache must not be newer
+    // than the database.
     for (const marketId of changed.keys()) kept.delete(marketId)
     await store({ partition, books })
     for (const [marketId, book] of changed) kept.set(marketId, book)

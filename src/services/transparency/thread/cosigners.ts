@@ -100,8 +100,8 @@ export function makeCosigners(ports: CosignerPorts) {
 }
 
 /**
- * Submits a checkpoint and returns the signature lines. If the witness answers with another size, submits the
- * checkpoint again from that size.
+ * Submits a checkpoint and returns the signature lines. If the witness answers that it has cosigned another size,
+ * submits the checkpoint again with a proof from that size.
  */
 async function submit(
   { query, post }: CosignerPorts,

@@ -391,8 +391,8 @@ test('new blocks show which accounts have changed', async (t) => {
           assert.deepEqual(touchedBy(given), [of(bob)], `${blooms} among ${others.length}`)
           const trade = await world.trade()
           assert.deepEqual((await funds.step(watched(...others))).settled, [trade])
-          // The node refuses to return so many logs, and no filter excludes any owner. So every owner counts as
-          // changed.
+          // The node refuses to return the logs, and the Bloom filter of the block excludes no owner. So every owner
+          // counts as changed.
           await world.pay(stranger, ann)
           proxy.faults = { blooms, resultsMax: 0 }
           const everybody = await funds.step(watched(...others))

@@ -9,8 +9,8 @@ const START_MS = 1_800_000_000_000
 function group(): {
   failover: Failover
   /**
-   * Advances the clock second by second, one second by default. Reports these prices, in USD, each second; a source
-   * without a price sends no report. Returns the active source.
+   * Advances the clock by `seconds`, one second at a time. Each second, the sources report these prices in USD; a
+   * source without a price sends no report. Returns the active source.
    */
   round(prices: Partial<Record<PriceSource, number>>, seconds?: number): PriceSource | undefined
   say(source: PriceSource, usd: number, fields?: Partial<Observation>): string

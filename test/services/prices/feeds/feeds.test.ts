@@ -70,7 +70,8 @@ test('simulated price providers push prices that agree with their history', asyn
   const { server, feeds, observed } = await start(t)
   assertTrue(server, observed)
   for (const feed of feeds) {
-    // On a busy machine a connection may have been closed as silent; it is opened again.
+    // On a busy machine, the feed may have closed a silent connection. The test waits until the feed has opened a new
+    // one.
     await eventually(() => assert.ok(feed.isOpen()))
     const atMs = Math.floor(systemClock.nowMs() / 60_000) * 60_000 - 600_000
     for (const asset of ASSETS) {

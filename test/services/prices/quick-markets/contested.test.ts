@@ -1,4 +1,7 @@
-/** Tests markets whose sources contradict each other: the oracle decides them, with the reports of every source. */
+/**
+ * Tests markets whose sources contradict each other. Such a market records the reports of every source, and the oracle
+ * decides its outcome.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

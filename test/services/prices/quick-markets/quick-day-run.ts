@@ -1,7 +1,7 @@
 /**
- * Runs days of quick markets, each with the next seed, or only their first hours: `npm run soak -- quick-days [days]
- * [seed] [hours]`. Prints one line per day; the first day that fails prints its seed and ends the run. It runs in its
- * own process, because the test runner tracks every promise, and a day has millions.
+ * Simulates days of quick markets, or only the first hours of each day: `npm run soak -- quick-days [days] [seed]
+ * [hours]`. Each day has the next seed. Prints one line per day. The first day that fails prints its seed and ends the
+ * run. The run has its own process, because the test runner tracks every promise, and a day has millions.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'

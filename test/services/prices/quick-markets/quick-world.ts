@@ -52,8 +52,8 @@ export type World = {
   readonly unanswered: Set<string>
   say(source: PriceSource, usd: number, fields?: Partial<Observation>): Promise<void>
   /**
-   * Delivers a report that the feed has rejected, for now or for another time. Without `usd`, the report was
-   * unreadable.
+   * Delivers a report that the feed has rejected. The report is for the current time, unless `fields` has another time.
+   * Without `usd`, the report was unreadable.
    */
   miss(source: PriceSource, usd?: number, fields?: Partial<Observation>): Promise<void>
   speaker(source: PriceSource | undefined): Promise<void>

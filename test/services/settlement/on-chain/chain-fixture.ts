@@ -1,7 +1,7 @@
 /**
- * Settlement from the match to the chain in one process: real markets on a real log, the real projector and database,
- * and a real chain behind a faulty connection. It advances only when the test requests it. It can be killed between any
- * two steps, after which only the log, the database and the chain remain.
+ * Runs settlement from the match to the chain in one process: real markets on a real log, the real projector and
+ * database, and a real chain behind a faulty connection. Settlement advances only when the test requests it. The test
+ * can kill settlement between any two steps; only the log, the database and the chain survive.
  */
 
 import assert from 'node:assert/strict'
@@ -94,7 +94,7 @@ export type WorldOptions = {
   readonly confirmations?: number
   /** Maximum wait for an answer of the chain. */
   readonly timeoutMs?: number
-  /** Rules for traders, and the barred traders, whose trades fail without being sent. */
+  /** Rules for traders. Trades of the traders in `barred` fail without being sent. */
   readonly risk?: RiskRules
   readonly barred?: () => ReadonlySet<Address>
   /** True to connect to the chain directly, without the proxy that can fail. */
@@ -360,7 +360,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   }
   boot()
 
-  /** Makes one step: the database catches up, settlement runs, and everything that it started ends. */
+  /** Advances by one step: the database catches up, settlement runs, and all work that settlement started ends. */
   async function step(ms = 1_000): Promise<void> {
     nowMs += ms
     host.at(nowMs / 1_000 - START_SEC)

@@ -167,9 +167,9 @@ describe('settlement settles mints and merges on the chain, or marks them as fai
     try {
       await world.openMarket(market, 'complementary')
       await world.step()
-      // Each of these accounts but the last is in two mints. The permit that an account brings to one mint is its
-      // allowance in the next mint. Account 5 has no dollars, so the first mint is refused and its permit is not sent.
-      // So the next mint is refused, too, and so on.
+      // Each account except the last is in two mints. Its permit from the first of them is its allowance in the second.
+      // Account 5 has no dollars, so the first mint is refused, and the permit in this mint is not sent. Without that
+      // permit the next mint is refused, too, and so on.
       const chained = Array.from({ length: 16 }, (_, index) => 40 + index)
       for (const [index, by] of chained.entries()) {
         const [permit] = await permitsOf(chain, by, [10n * UNIT])

@@ -245,7 +245,7 @@ describe('settlement gas that the operator pays for one trader is limited per da
           await world.until('every trade is decided', world.allDecided)
           return spendingNow(relay(), world)
         }
-        // The first transaction also pays for the first storage of both traders.
+        // The first transaction also pays for creating the storage of both traders.
         const before = await takePieces()
         const after = await takePieces()
         const gasOf = (index: number) => spentBy(after, index).gas - spentBy(before, index).gas

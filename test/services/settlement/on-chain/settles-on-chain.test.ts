@@ -115,7 +115,8 @@ describe('settlement sends trades to the chain', () => {
   it(
     'if one buyer has two permits for exact amounts in a batch, each permit covers its own order',
     inWorld(async (world) => {
-      // The order with the second permit is filled first, and again by the last of the later sells.
+      // The order with the second permit gets the first and the last fill. The order with the first permit gets the
+      // fills in between.
       const [first, second] = await permitsOf(chain, 5, [1_400_000n, 1_200_000n])
       await world.place({ by: 5, size: 2, price: 0.6, permit: second! })
       await world.place({ by: 10, side: SELL, size: 1, price: 0.6 })
@@ -303,7 +304,7 @@ describe('settlement sends trades to the chain', () => {
   )
 })
 
-/** In every case each trade has in the end settled once, or failed for its own reason. */
+/** In every test, each trade in the end has either settled once or failed for its own reason. */
 describe('settlement decides each trade exactly once despite kills, outages and reorgs', () => {
   it(
     'after a kill between signing and broadcasting a transaction, settlement broadcasts the same transaction',
@@ -593,7 +594,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
       ] as const) {
         await world.trade({ seller, buyer })
       }
-      // The node refuses to simulate every batch with the order of trader 14.
+      // The node refuses to simulate any batch that contains the order of trader 14.
       const poison = chain.chain.account(14).address.slice(2).toLowerCase()
       let refusals = 0
       world.proxy.refuse = (method, params) => {
