@@ -77,7 +77,7 @@ export function makeCallReader(client: ChainClient, multicallAddress: Address): 
 async function refused(client: ChainClient, at: BlockPlace, error: unknown): Promise<never> {
   if (!(error instanceof Fault) || error.code !== 'CHAIN_REFUSED') throw error
   if ((await headerOf(client, at.block))?.hash === at.blockHash) throw error
-  throw new Fault('CHAIN_BLOCK_GONE', `block ${at.block} was replaced`, {
+  throw new Fault('CHAIN_BLOCK_GONE', `block ${at.block} is no longer part of the chain`, {
     retryable: true,
     cause: error,
   })

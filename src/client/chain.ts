@@ -297,7 +297,7 @@ function readMarket(marketId: string): Hex {
 function readShares(amount: Amount): bigint {
   const value = readAmount('amount', amount)
   if (value > 0) return BigInt(value)
-  throw new SibylError('SIZE_NOT_POSITIVE', `amount: ${amount} must be above zero`, {
+  throw new SibylError('SIZE_NOT_POSITIVE', `amount must be above zero, not ${amount}`, {
     field: 'amount',
   })
 }

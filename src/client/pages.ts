@@ -23,7 +23,7 @@ export function pageNames(): (next: string | null | undefined) => string | undef
     if (next === before || ++pages >= PAGES_MAX) {
       throw new SibylError(
         'UNEXPECTED_ANSWER',
-        `the exchange repeats a page, or has more than ${PAGES_MAX} pages`,
+        `the exchange returned the same page twice, or more than ${PAGES_MAX} pages`,
       )
     }
     before = next

@@ -15,5 +15,9 @@ export function createReader(options: TransportOptions): ClientReads {
 async function namedUser({ address, chainId }: UserOfChain) {
   if (address !== undefined && chainId !== undefined) return { user: address, chainId }
   const field = address === undefined ? 'address' : 'chainId'
-  throw new SibylError('MISSING_FIELD', `give the ${field}: a reader has no signer`, { field })
+  throw new SibylError(
+    'MISSING_FIELD',
+    `the field "${field}" is required, because a reader has no signer`,
+    { field },
+  )
 }

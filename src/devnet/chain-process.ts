@@ -90,7 +90,7 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
   })
   child.once('error', (error) => ready.reject(error))
   child.once('exit', (code, signal) => {
-    const how = `it ended with ${signal ?? `code ${code}`}`
+    const how = `its process ended with ${signal ?? `code ${code}`}`
     const where = options.logFile === undefined ? said.trim() : `see ${options.logFile}`
     ready.reject(new ChainStartError(`the local chain did not start: ${how}; ${where}`))
   })

@@ -32,7 +32,9 @@ export async function warpDevnet(client: Client, bySec: number): Promise<number>
     const { serverTime } = await client.config({ fresh: true })
     if (serverTime >= before + bySec) break
     if (Date.now() > giveUpMs) {
-      throw new CommandError("the chain's time has moved, but the exchange has not followed")
+      throw new CommandError(
+        "the chain's time was advanced, but the exchange still reports an earlier time",
+      )
     }
     await sleep(POLL_MS)
   }

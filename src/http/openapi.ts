@@ -73,8 +73,8 @@ export async function openapiDocument(
           type: 'http',
           scheme: 'bearer',
           description:
-            'Token of the form base64url(payload).base64url(Ed25519 signature). Writes need it if the exchange uses ' +
-            'bearer authentication. The section Authentication of this document describes it.',
+            'Token of the form base64url(payload).base64url(Ed25519 signature). Writes need it if the ' +
+            'exchange uses bearer authentication. The section Authentication of this document describes it.',
         },
       },
     },
@@ -251,7 +251,8 @@ function successes(route: Route, components: Record<string, Json>): Record<strin
   }
   if (route.revalidates === true)
     responses['304'] = {
-      description: 'Nothing has changed since the answer with this tag.',
+      description:
+        'Nothing has changed since the answer whose tag is in the header `If-None-Match` of the request.',
       ...TAGGED,
     }
   return responses
@@ -261,7 +262,8 @@ const TAGGED = {
   headers: {
     ETag: {
       description:
-        'Tag of this answer. A request with this tag in the header `If-None-Match` gets 304 if nothing has changed.',
+        'Tag of this answer. A request with this tag in the header `If-None-Match` gets 304 if nothing has ' +
+        'changed.',
       schema: { type: 'string' },
     },
   },

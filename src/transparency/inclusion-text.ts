@@ -77,7 +77,8 @@ export function verifyInclusionText(
   readonly cosigners: readonly string[]
 } {
   const parsed = parseInclusionText(text)
-  if (parsed?.extra === undefined) throw new Error('the proof is malformed, or lacks its entry')
+  if (parsed?.extra === undefined)
+    throw new Error('the proof is malformed, or does not contain the entry that it proves')
   const { head, note } = openCheckpoint(parsed.checkpoint, key)
   const { index, proof, extra: entry } = parsed
   const leafHash = treeHasher.leaf(entry)

@@ -51,7 +51,7 @@ export function entriesOf({ first, count, payload }: EventRow, hash: HexSha256):
   const lines = linesOf(text)
   if (lines.length !== count)
     throw new Error(
-      `the row at offset ${first} has ${lines.length} events, but states another number`,
+      `the row at offset ${first} of the log has ${lines.length} events, but records another number`,
     )
   const hidden = lines.map((line) => publicLine(line, hash))
   if (isShort) return [entryOf({ v: ENTRY_VERSION, first, count }, hidden)]
@@ -80,7 +80,8 @@ function listsEntry(
   const events = body.split('\n').length
   if (!text.startsWith('[\n') || !text.endsWith('\n]') || events !== count) {
     throw new Error(
-      `the row at offset ${first} has ${events} events, but states another number, or its form is wrong`,
+      `the row at offset ${first} of the log has ${events} events but records another number, or it is not a ` +
+        'JSON array with one event per line',
     )
   }
   return Buffer.from(`${JSON.stringify({ v: ENTRY_VERSION, first, count })}\n${body}\n`)
@@ -94,7 +95,7 @@ function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
 function linesOf(payload: string): string[] {
   const lines = payload.split('\n')
   if (lines[0] !== '[' || lines.at(-1) !== ']')
-    throw new Error('a row of the log does not have one event per line')
+    throw new Error('a row of the log must be a JSON array with one event per line')
   return lines.slice(1, -1).map((line, at) => (at === lines.length - 3 ? line : line.slice(0, -1)))
 }
 

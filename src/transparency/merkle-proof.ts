@@ -45,7 +45,7 @@ export async function consistencyProof(
 ): Promise<Uint8Array[]> {
   if (!(oldSize >= 0 && oldSize <= size))
     throw new RangeError(
-      `no proof can show that a tree of ${size} leaves begins with one of ${oldSize}`,
+      `a tree of ${size} leaves cannot contain an older tree of ${oldSize} leaves`,
     )
   if (oldSize === 0 || oldSize === size) return []
   const proof: Uint8Array[] = []

@@ -57,7 +57,10 @@ export function makeVerifierKey(
   publicKey: Uint8Array,
   type: VerifierKey['type'] = NOTE_SIGNATURE,
 ): VerifierKey {
-  if (!isKeyName(name)) throw new Error(`a key cannot have the name ${JSON.stringify(name)}`)
+  if (!isKeyName(name))
+    throw new Error(
+      `the key name ${JSON.stringify(name)} is empty, or contains a space, a control character or a plus sign`,
+    )
   if (publicKey.length !== PUBLIC_KEY_BYTES) throw new Error('an Ed25519 public key has 32 bytes')
   const id = sha256(bytesOf(`${name}\n`, Uint8Array.of(type), publicKey))
   return { name, type, publicKey, keyId: id.slice(0, KEY_ID_BYTES) }

@@ -174,7 +174,7 @@ function placementIn(
 ): Pick<PublicOrder, 'timeInForce' | 'bookByMs' | 'replaces'> {
   const timeInForce = timeInForceByNumber(force)
   if (force !== undefined && timeInForce === undefined) {
-    throw new Error(`an order has the unknown time in force ${String(force)}`)
+    throw new Error(`the time in force of an order has the unknown value ${String(force)}`)
   }
   return {
     ...(timeInForce === undefined ? {} : { timeInForce }),

@@ -28,7 +28,10 @@ type HashRecoverer = (digest: Uint8Array, signature: SignatureBytes) => Uint8Arr
 
 /** Offset of the address in the hash of a key. */
 export const ADDRESS_OFFSET = 12
-const NO_KEY_FITS: SignatureFlaw = { flaw: 'no key can have made the signature', keyless: true }
+const NO_KEY_FITS: SignatureFlaw = {
+  flaw: 'no public key can be recovered from the signature',
+  keyless: true,
+}
 
 type NativeModule = {
   ecdsaRecover(

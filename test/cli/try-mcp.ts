@@ -95,7 +95,8 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
   }
 
   await t.test(
-    'mcp: the server refuses a key that is not a delegate with limits, and shows the command that creates a delegate',
+    'mcp: the server refuses a key that is not a delegate with limits, and shows the command that creates a ' +
+      'delegate',
     async () => {
       const refusal = async (...more: string[]) => {
         const { code, err } = await callSibyl(['mcp', '--url', url, ...more])
@@ -112,7 +113,10 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
       assert.match(named, create)
       assert.match(await refusal(...delegated), new RegExp(`sibyl delegate create ${agent} `))
       await appoint({})
-      assert.match(await refusal(...delegated, '--live'), /must have --max-size and --max-notional/)
+      assert.match(
+        await refusal(...delegated, '--live'),
+        /must limit orders with --max-size and --max-notional/,
+      )
     },
   )
 
@@ -146,7 +150,8 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
   )
 
   await t.test(
-    'mcp: with --live, the exchange enforces the delegate’s limits, and the server enforces the limits set by its own options',
+    'mcp: with --live, the exchange enforces the delegate’s limits, and the server enforces the limits set ' +
+      'by its own options',
     async () => {
       const limits = ['--max-size', '1000', '--max-notional', '5']
       const { client, log } = await overStdio(...delegated, '--live', ...limits)

@@ -227,7 +227,7 @@ test('the client refuses a list that repeats a page, and a file that decompresse
   t.after(() => server.close().closeAllConnections())
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const client = createClient({ url, chainId: MAIN, retries: 0 })
-  const endless = { code: 'UNEXPECTED_ANSWER', message: /repeats a page/ }
+  const endless = { code: 'UNEXPECTED_ANSWER', message: /returned the same page twice/ }
   const all = async (list: AsyncIterable<unknown>) => {
     for await (const _ of list);
   }

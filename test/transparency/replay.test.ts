@@ -275,7 +275,7 @@ test('the replay refuses prices and sizes that are text instead of numbers', () 
     cells.map((cell, at) => (prices.includes(at) ? String(cell) : cell))
   const forge = (line: string): string =>
     line[0] === '[' ? JSON.stringify(asText(JSON.parse(line))) : line
-  assert.throws(() => replay(events, forge), /does not have the form of its kind/)
+  assert.throws(() => replay(events, forge), /has a form that does not match its kind/)
 })
 
 test('the replay refuses log lines with a value of a wrong type, and log events of an unknown type', () => {

@@ -138,7 +138,7 @@ test('a signature whose r is not a point of the curve is refused', async () => {
   const signed = await signedOrder(alice)
   // 5³ + 7 has no square root in the field.
   const unfit = { ...signed, signature: signatureOf({ ...partsOf(signed.signature), r: 5n }) }
-  assertRefused(unfit, /no key can have made the signature/)
+  assertRefused(unfit, /no public key can be recovered from the signature/)
   assert.equal(inspect(unfit).recovered, null)
 })
 
@@ -190,7 +190,7 @@ test('a changed signature is refused', async () => {
     const signature = signatureOf(changed)
     assertRefused(
       { ...signed, signature },
-      /recovered signer is 0x|no key can have made the signature|lower half/,
+      /recovered signer is 0x|no public key can be recovered from the signature|lower half/,
     )
   }
 })

@@ -15,7 +15,7 @@ const walletSignature = () =>
   Type.String({
     maxLength: 200,
     description:
-      'Signature of the message by the wallet (personal_sign), 65 bytes as hex. For a contract account, a ' +
+      'The wallet’s signature of the message (personal_sign), 65 bytes as hex. For a contract account, a ' +
       'signature that its code accepts (EIP-1271)',
   })
 const closed = { additionalProperties: false } as const
@@ -35,9 +35,9 @@ export function registerApiKey(
     tag: 'keys',
     summary: 'Register an API key',
     description:
-      `The wallet signs the message \`Register API key for ${service}: <address>\`, with the address written exactly ` +
-      'as in the field `address`. Only this answer contains the private key. An address can have ' +
-      `${API_KEYS_PER_ADDRESS_MAX} active keys; a further key revokes the oldest one.`,
+      `The wallet signs the message \`Register API key for ${service}: <address>\`, with the address written ` +
+      'exactly as in the field `address`. Only this answer contains the private key. An address can have ' +
+      `${API_KEYS_PER_ADDRESS_MAX} active keys; registering a further key revokes the oldest one.`,
     body: Type.Object(
       {
         address: addressAsWritten(),
@@ -130,8 +130,9 @@ export function revokeApiKey(
     tag: 'keys',
     summary: 'Revoke an API key',
     description:
-      'The request needs a bearer token of that key, or a body with the wallet’s address and its signature. The ' +
-      `wallet signs the message \`Revoke API key <id> for ${service}: <address>\`.`,
+      'The request needs a bearer token of the key to revoke, or a body with the address of the wallet and a ' +
+      `signature. For the signature, the wallet signs the message \`Revoke API key <id> for ${service}: ` +
+      '<address>`.',
     params: Type.Object({ id: Type.String({ minLength: 1, maxLength: 64 }) }, closed),
     body: Type.Object({ address: addressAsWritten(), signature: walletSignature() }, closed),
     bodyOptional: true,

@@ -174,11 +174,12 @@ export function archive(history: History | undefined): AnswerRoute {
     ...{ auth: 'public', cost: 'read', weight: ARCHIVE_WEIGHT, tag: 'markets' },
     summary: 'Download the events of a market on a day',
     description:
-      'The answer is a gzip file with one JSON object per line, for each event of the market on that UTC day. ' +
-      'docs/transparency.md describes the objects. A day can have several files, each with at most ' +
-      `${ARCHIVE_BYTES_MAX / 1024 / 1024} MiB of lines. If there is a further file, the header \`sibyl-next\` has ` +
-      'the value of `after` for it. The files of a day can be concatenated to one valid gzip file. The header ' +
-      '`repr-digest` has the SHA-256 of the file. The request fails if the exchange does not publish its log.',
+      'The answer is a gzip file with one JSON object per line, for each event of the market on that UTC ' +
+      'day. docs/transparency.md describes the objects. A day can have several files, each with at most ' +
+      `${ARCHIVE_BYTES_MAX / 1024 / 1024} MiB of lines. If the day has a further file, the header ` +
+      '`sibyl-next` has the value of `after` that requests this further file. The files of a day can be ' +
+      'concatenated to one valid gzip file. The header `repr-digest` has the SHA-256 of the file. The ' +
+      'request fails if the exchange does not publish its log.',
     cacheControl: 'public, max-age=60',
     revalidates: true,
     deadlineMs: ARCHIVE_DEADLINE_MS,
@@ -200,7 +201,8 @@ export function archive(history: History | undefined): AnswerRoute {
         after: Type.Optional(
           safeInteger({
             description:
-              'Sequence number; the file has only later events. For the next file, use the header `sibyl-next` of the previous file',
+              'Sequence number of an event; the file has only later events. To request the next file, send ' +
+              'the value of the header `sibyl-next` of the previous file',
           }),
         ),
       },
@@ -224,7 +226,7 @@ export function archive(history: History | undefined): AnswerRoute {
         return reject(
           'NOT_FOUND',
           undefined,
-          'the market has no events on this day after the given position',
+          'the market has no events on this day after the given sequence number',
         )
       }
       return archiveReply(`${marketId}-${day}-${afterSeq}.jsonl.gz`, part)

@@ -149,8 +149,8 @@ const ListQuery = Type.Object(
     status: Type.Optional(
       oneOf(LIST_STATUSES, {
         description:
-          '`open` lists only markets that accept orders; `ended` lists only markets that have expired or were resolved ' +
-          'or withdrawn',
+          '`open` lists only markets that accept orders; `ended` lists only markets that have expired or ' +
+          'were resolved or withdrawn',
       }),
     ),
     quick: Type.Optional(flag({ description: 'True to include quick markets in the list' })),
@@ -159,7 +159,8 @@ const ListQuery = Type.Object(
         minLength: 1,
         maxLength: SEARCH_CHARS_MAX,
         description:
-          'Lists only markets with this text in their question or description; upper and lower case are the same',
+          'Lists only markets with this text in their question or description; upper and lower case are the ' +
+          'same',
       }),
     ),
     limit: Type.Optional(
@@ -203,13 +204,13 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     tag: 'markets',
     summary: 'List all markets',
     description:
-      'The list includes quick markets only if `quick` is true. Open markets come first, then ended ones, both ' +
-      `oldest first. A page has at most ${MARKETS_LISTED_MAX} markets, and \`nextCursor\` is the cursor of the next ` +
-      `page. The rate limit counts a page as one read for every ${MARKETS_PER_READ} markets. \`resolved\` and ` +
-      `\`search\` add one read for every ${SCANNED_PER_READ} markets of the exchange, at most ${SCAN_READS_MAX} ` +
-      'reads. Best prices are current. Last prices and volumes include every matched trade, until the chain ' +
-      'rejects it. If the answer has the header `sibyl-stale: true`, the newest changes of some markets can be ' +
-      'missing.',
+      'The list includes quick markets only if `quick` is true. Open markets come first, then ended ones, ' +
+      `both oldest first. A page has at most ${MARKETS_LISTED_MAX} markets, and \`nextCursor\` is the cursor ` +
+      `of the next page. The rate limit counts a page as one read for every ${MARKETS_PER_READ} markets. ` +
+      `\`resolved\` and \`search\` add one read for every ${SCANNED_PER_READ} markets of the exchange, at most ` +
+      `${SCAN_READS_MAX} reads. Best prices are current. Last prices and volumes include a trade as soon as ` +
+      'it is matched, and exclude it again if the chain rejects it. If the answer has the header ' +
+      '`sibyl-stale: true`, the newest changes of some markets can be missing.',
     cacheControl: 'no-cache',
     revalidates: true,
     headers: ['accept-encoding'],

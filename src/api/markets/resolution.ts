@@ -48,11 +48,11 @@ export function resolution(ports: {
     tag: 'resolution',
     summary: 'Get the status of a market’s resolution',
     description:
-      'A market is open, expired, asserted, disputed or resolved. The status is that of the chain after the ' +
-      'configured number of confirmations. `assertion` is present while an assertion is open, and after an ' +
-      'assertion has resolved the market. It is absent once the oracle has rejected the assertion or the assertion ' +
-      'was abandoned; then an outcome can be proposed again. A quick market is resolved by prices and has no ' +
-      'assertion.',
+      'A market is open, expired, asserted, disputed or resolved. The status comes from the chain, after the ' +
+      'configured number of confirmations. An assertion is an outcome proposed at the oracle. `assertion` is ' +
+      'present while an assertion is open, and after an assertion has resolved the market. It is absent once ' +
+      'the oracle has rejected the assertion or the assertion was abandoned; then an outcome can be proposed ' +
+      'again. A quick market is resolved by prices and has no assertion.',
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     responses: {
       200: ResolutionStatus,

@@ -9,8 +9,8 @@ import type { Delegates } from '#live/delegates.ts'
 export const actingTrader = () =>
   address({
     description:
-      'Trader of the orders. The default is the address of the bearer token. Another account is allowed if it ' +
-      'appointed that address as its delegate on the chain of the orders',
+      'Trader of the orders; by default the address of the bearer token. Another account is allowed if that ' +
+      'account appointed the token’s address as a delegate on the chain of the orders',
   })
 
 export type Acting = {

@@ -31,10 +31,11 @@ export function cancelOrder(
     tag: 'orders',
     summary: 'Cancel an order',
     description:
-      'The request must name the side of the order. If the exchange uses bearer authentication, an API key can ' +
-      'cancel orders of its own address. With `trader`, it can cancel orders of an account that appointed its ' +
-      'address as a delegate. An order with unsettled fills can be cancelled, too. Its unsettled part, ' +
-      '`pendingSize`, can still settle; if it fails, it does not return to the book. If the request has the header ' +
+      'A request for a sell order must have `side=sell`, because `buy` is the default. If the exchange uses ' +
+      'bearer authentication, an API key can cancel orders of its own address. With `trader`, the key can ' +
+      'cancel orders of an account that appointed the key’s address as a delegate. An order with unsettled ' +
+      'fills can be cancelled, too. The unsettled part of the order, `pendingSize`, can still settle; if the ' +
+      'settlement fails, this part does not return to the book. If the request has the header ' +
       '`Accept-Receipt: 1` and the log of the exchange is public, the answer contains a `receipt`.',
     staged: true,
     headers: [ACCEPT_RECEIPT],

@@ -19,9 +19,9 @@ export function cancelOrders(own: OwnOrders): AnswerRoute {
     tag: 'orders',
     summary: 'Cancel all open orders, or those of a group',
     description:
-      'This request always needs a bearer token. It cancels the orders of the token’s address, or of an account ' +
-      'that appointed this address as a delegate. It also cancels filled orders with unsettled trades, so that ' +
-      'nothing returns to the book if a trade fails.',
+      'This request always needs a bearer token. It cancels the orders of the token’s address, or of an ' +
+      'account that appointed this address as a delegate. It also cancels filled orders whose trades are not ' +
+      'settled yet. Otherwise, the quantity of a failed trade would return to the book.',
     query: Type.Object(
       {
         market: Type.Optional(marketIdParam()),

@@ -31,10 +31,10 @@ export function deadman(own: OwnOrders): AnswerRoute {
     summary: 'Set a dead-man switch, which cancels your orders unless you renew it',
     description:
       'Each API key has one switch. If the key does not set the switch again within `afterMs`, the exchange ' +
-      'cancels all orders of the key’s address in all markets. The cancels take about two seconds. Then the switch is ' +
-      'off. The switch survives restarts of the exchange. With `trader`, the key of a delegate sets the switch for ' +
-      'the orders of that account. The switch does not fire once the delegate is revoked. Revoking the API key ' +
-      'removes its switch.',
+      'cancels all orders of the key’s address in all markets. The cancels take about two seconds. Then the ' +
+      'switch is off. The switch survives restarts of the exchange. With `trader`, the key of a delegate ' +
+      'sets its switch for the orders of the account that appointed the delegate. This switch does not fire ' +
+      'once the delegate is revoked. Revoking the API key removes its switch.',
     body: Type.Object(
       { afterMs: deadmanAfterMs(), trader: Type.Optional(actingTrader()) },
       { additionalProperties: false },

@@ -52,8 +52,8 @@ export const OrderInput = Type.Object(
     }),
     expiration: uint64({
       description:
-        `Time at which the order expires, in Unix seconds; at least ${ORDER_EXPIRATION_AHEAD_SEC_MIN} seconds in the ` +
-        'future',
+        `Time at which the order expires, in Unix seconds; at least ${ORDER_EXPIRATION_AHEAD_SEC_MIN} ` +
+        'seconds in the future',
     }),
     makerFeeRecipient: address({ description: 'Must be the zero address' }),
   },
@@ -64,14 +64,14 @@ const PermitInput = Type.Object(
   {
     nonce: uint64({
       description:
-        'Next permit nonce of the trader at the stablecoin. If open orders of the trader have permits, the first ' +
-        'nonce after those permits',
+        'The trader’s next permit nonce at the stablecoin. If open orders of the trader already have ' +
+        'permits, this is the first nonce after the nonces of these permits',
     }),
     value: uint256({
       description:
-        'Permitted amount in millionths of the stablecoin, as decimal text. It must be at least price × size, ' +
-        `rounded up, plus ${MAKERS_PER_ORDER_MAX} for the rounding of each fill. It never needs to be more than ` +
-        '`size`',
+        'Permitted amount in millionths of the stablecoin, as decimal text. It must be at least price × ' +
+        `size, rounded up, plus ${MAKERS_PER_ORDER_MAX} in total, because the cost of each fill is rounded ` +
+        'up. It never needs to be more than `size`',
     }),
     deadline: uint64({
       description:
@@ -89,10 +89,10 @@ const PermitInput = Type.Object(
     ...closed,
     title: 'PermitSignature',
     description:
-      'An ERC-2612 permit of the stablecoin for a buy. The trader signs it for the settlement contract, which uses ' +
-      'it just before the order’s first trade settles. If the permit does not cover the order, the order is ' +
-      'rejected with 400 `INVALID_PERMIT`. The permit replaces the existing allowance. A trader with several open ' +
-      'orders should therefore approve one allowance for all of them.',
+      'An ERC-2612 permit of the stablecoin for a buy. The trader signs it for the settlement contract, ' +
+      'which uses it just before the order’s first trade settles. If the permit does not cover the order, ' +
+      'the order is rejected with 400 `INVALID_PERMIT`. The permit replaces the existing allowance. A trader ' +
+      'with several open orders should therefore approve one allowance for all of them.',
   },
 )
 
@@ -100,8 +100,8 @@ export const groupName = () =>
   Type.String({
     pattern: `^[A-Za-z0-9_-]{1,${LABEL_CHARS_MAX}}$`,
     description:
-      'Not signed. Name of a group of the trader’s orders in a market, which one request can cancel together: 1 to ' +
-      `${LABEL_CHARS_MAX} letters, digits, \`_\` or \`-\``,
+      'Not signed. Name of a group of the trader’s orders in a market; one request can cancel all orders of ' +
+      `a group. The name has 1 to ${LABEL_CHARS_MAX} letters, digits, \`_\` or \`-\``,
   })
 
 const ProtectionInput = Type.Object(
@@ -123,7 +123,7 @@ const ProtectionInput = Type.Object(
         min: 1,
         max: SIZE_MAX,
         description:
-          'Maximum number of shares of the group filled within the window, in millionths of a share',
+          'Maximum number of filled shares of the group within the window, in millionths of a share',
       }),
     ),
   },
@@ -131,9 +131,9 @@ const ProtectionInput = Type.Object(
     ...closed,
     title: 'Protection',
     description:
-      'Not signed. Limits the fills of the order’s group. If more than `fillsMax` fills or `sharesMax` shares ' +
-      'happen within `windowMs`, the market immediately cancels the rest of the group. The newest order of the ' +
-      'group sets the limits for the whole group',
+      'Not signed. Limits the fills of the order’s group. If the group has more than `fillsMax` fills, or ' +
+      'more than `sharesMax` filled shares, within `windowMs`, the market immediately cancels all remaining ' +
+      'orders of the group. The newest order of the group sets the limits for the whole group',
   },
 )
 
@@ -151,25 +151,26 @@ export const OrderSubmission = Type.Object(
     timeInForce: Type.Optional(
       oneOf(TIMES_IN_FORCE, {
         description:
-          'Not signed. `GTC` (the default): the part that does not match on arrival stays in the book. `IOC`: that ' +
-          'part is cancelled. `FOK`: the order is filled completely on arrival, or not at all. An IOC order that fills ' +
-          'nothing, or an FOK order that is not filled completely, is rejected with 422 `ORDER_NOT_FILLED`',
+          'Not signed. `GTC` (the default): the part that does not match on arrival stays in the book. ' +
+          '`IOC`: that part is cancelled. `FOK`: the order is filled completely on arrival, or not at all. ' +
+          'An IOC order that fills nothing, or an FOK order that is not filled completely, is rejected with ' +
+          '422 `ORDER_NOT_FILLED`',
       }),
     ),
     bookByMs: Type.Optional(
       safeInteger({
         min: 1,
         description:
-          'Not signed. Latest time at which the market may process the order, in Unix milliseconds; a later order is ' +
-          'rejected with 422 `TOO_LATE`',
+          'Not signed. Latest time at which the market may process the order, in Unix milliseconds; after ' +
+          'this time, the order is rejected with 422 `TOO_LATE`',
       }),
     ),
     label: Type.Optional(
       Type.String({
         pattern: `^[ -~]{1,${LABEL_CHARS_MAX}}$`,
         description:
-          `Not signed. The client’s own name for the order, 1 to ${LABEL_CHARS_MAX} printable ASCII characters. Every ` +
-          'answer and message about the order repeats it',
+          `Not signed. The client’s own name for the order, 1 to ${LABEL_CHARS_MAX} printable ASCII ` +
+          'characters. Every answer and message about the order repeats it',
       }),
     ),
     group: Type.Optional(groupName()),
@@ -177,15 +178,16 @@ export const OrderSubmission = Type.Object(
     replaces: Type.Optional(
       bytes32<OrderHash>({
         description:
-          'Not signed. Hash of an open order of the same trader in the same market. The market cancels that order and ' +
-          'places the new one in one step. If that order is not open, the new order is rejected with 409 `ORDER_CLOSED`',
+          'Not signed. Hash of an open order of the same trader in the same market. The market cancels that ' +
+          'order and places the new one in one step. If that order is not open, the new order is rejected ' +
+          'with 409 `ORDER_CLOSED`',
       }),
     ),
     replaceMode: Type.Optional(
       oneOf(['ifOpen', 'always'], {
         description:
-          'Not signed. `ifOpen` (the default) rejects the new order if the replaced order is not open; `always` places ' +
-          'it in every case',
+          'Not signed. `ifOpen` (the default) rejects the new order if the replaced order is not open; ' +
+          '`always` places it in every case',
       }),
     ),
   },
@@ -288,8 +290,9 @@ export function minSeqParam() {
     safeInteger({
       min: 0,
       description:
-        '`seq` from the answer to an earlier write in this market. The server answers once it has reached this number. ' +
-        `If that takes more than ${SEQ_WAIT_SEC_MAX} seconds, the answer is 503 \`SEQ_NOT_REACHED\``,
+        '`seq` from the answer to an earlier write in this market. The server waits until its data includes ' +
+        `that write, and then answers. If the wait takes more than ${SEQ_WAIT_SEC_MAX} seconds, the answer ` +
+        'is 503 `SEQ_NOT_REACHED`',
     }),
   )
 }

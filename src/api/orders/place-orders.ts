@@ -35,11 +35,11 @@ export function placeOrders(service: OrderService, receipts?: Receipts): AnswerR
     tag: 'orders',
     summary: `Place up to ${BATCH_ORDERS_MAX} signed orders`,
     description:
-      'The exchange places the orders in the order of the list, and the results are in the same order. A rejected ' +
-      'order does not affect the others. Orders with `replaces` are placed last. For each market, up to ' +
-      `${REPLACEMENTS_PER_STEP_MAX} of them are placed in one step, which first cancels all replaced orders. If ` +
-      'the request has the header `Accept-Receipt: 1` and the log of the exchange is public, each accepted order ' +
-      'has a `receipt`.',
+      'The exchange places the orders in the sequence of the list, and returns the results in the same ' +
+      'sequence. A rejected order does not affect the others. Orders with `replaces` are placed last, in ' +
+      `steps. One step places up to ${REPLACEMENTS_PER_STEP_MAX} of these orders in one market, after it has ` +
+      'cancelled all orders that they replace. If the request has the header `Accept-Receipt: 1` and the log ' +
+      'of the exchange is public, each accepted order has a `receipt`.',
     headers: [ACCEPT_RECEIPT],
     body: OrderBatch,
     bodyBytesMax: BODY_BYTES_MAX,

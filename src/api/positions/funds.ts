@@ -23,10 +23,11 @@ export function userFunds(
     auth: 'public',
     cost: 'read',
     tag: 'users',
-    summary: 'Get the funds of a trader on a chain, and the reserved part',
+    summary: 'Get the funds of a trader on a chain, and how much of them is reserved',
     description:
-      'This request works only if the exchange reserves funds (`risk.funds` of `/api/v1/config` is `reserve`). The ' +
-      'exchange accepts an order if the amount it needs is at most `free` and at most the allowance.',
+      'This request works only if the exchange reserves funds (`risk.funds` of `/api/v1/config` is ' +
+      '`reserve`). The exchange accepts an order if the amount that the order needs is at most `free` and at ' +
+      'most the allowance (`allowed`).',
     params: Type.Object(
       { address: address({ description: 'Address of the trader' }) },
       { additionalProperties: false },

@@ -65,18 +65,20 @@ function namedMarket(name: MarketName, chainId: number | undefined): MarketName 
 }
 
 const ACCOUNTING =
-  'Shares are those on the chain after the configured number of confirmations, or those of a newer sync. The ' +
-  'cost is computed from trades. A purchase adds its price. Shares that leave the account reduce the cost in ' +
-  'proportion. A split adds half of its amount to the cost of each outcome.'
+  'The numbers of shares come from the chain, after the configured number of confirmations, or from a newer ' +
+  'sync. The cost is computed from trades. A purchase adds the amount paid. Shares that leave the account ' +
+  'reduce the cost in proportion. A split (stablecoin into shares of both outcomes) adds half of its amount ' +
+  'to the cost of each outcome.'
 
 const REALISED =
   '`realisedProfit` is the income from shares that left the account, less their cost. The method is average ' +
   'cost, per market, over both outcomes together. A sale earns its price; a merge or redemption earns the ' +
   'collateral. Shares given away earn nothing, so their cost is a loss. Shares received as a gift cost ' +
-  'nothing. The cost of a part is rounded down to 0.000001, and the rest of the shares keeps the difference. ' +
-  'So the profit always equals the money taken out of the market, less the money put in, plus `totalInvested`. ' +
-  'A trade counts once it is settled on the chain. A sync does not change the profit. The `realisedProfit` ' +
-  'beside the list covers all markets of the chain, including those in which the user has no shares left.'
+  'nothing. If only a part of the shares leaves, the cost of this part is rounded down to 0.000001, and the ' +
+  'remaining shares keep the difference. So the profit always equals the money taken out of the market, less ' +
+  'the money put in, plus `totalInvested`. A trade counts once it is settled on the chain. A sync does not ' +
+  'change the profit. The `realisedProfit` beside the list of positions covers all markets of the chain, ' +
+  'including markets in which the user has no shares left.'
 
 export function getPosition({ positionJson }: PositionSources): AnswerRoute {
   return route({
@@ -130,8 +132,8 @@ export function listPositions({ positionsPage }: PositionSources): AnswerRoute {
     tag: 'users',
     summary: 'List the positions of a user on a chain',
     description:
-      `${ACCOUNTING} ${REALISED} The list is sorted by market id and has at most ${POSITIONS_LISTED_MAX} positions ` +
-      'per page.',
+      `${ACCOUNTING} ${REALISED} The list is sorted by market id and has at most ${POSITIONS_LISTED_MAX} ` +
+      'positions per page.',
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object({ address: address({ description: 'Address of the user' }) }, closed),
@@ -197,8 +199,8 @@ export function listHolders(
     tag: 'markets',
     summary: 'List the largest holders of a market',
     description:
-      `The answer has the ${HOLDERS_LISTED_MAX} addresses with the most shares of both outcomes together, and the ` +
-      'number of all holders.',
+      `The answer has the ${HOLDERS_LISTED_MAX} addresses with the most shares of both outcomes together, ` +
+      'and the number of all holders.',
     cacheControl: 'public, max-age=1',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, closed),
@@ -270,11 +272,12 @@ export function syncPosition(
     tag: 'positions',
     summary: 'Sync a position from the chain',
     description:
-      'The exchange reads the user’s balances at the newest block of the chain and returns them with that block. ' +
-      'It does not wait for confirmations or for its indexer. The user’s positions show these balances until the ' +
-      'indexer has passed the block, or sees a reorg. Lists of holders and totals stay at the indexed block. ' +
-      'Shares that have left the account reduce the cost in proportion; shares that the indexer has not seen yet ' +
-      'have no cost. If the chain cannot be read, the answer is 503. `userAddress` is a field of the body, or a ' +
+      'The exchange reads the user’s balances at the newest block of the chain and returns them with the ' +
+      'number and hash of the block. It does not wait for confirmations or for its indexer. The user’s ' +
+      'positions show these balances until the indexer has passed the block, or detects that the chain has ' +
+      'replaced it (a reorg). Lists of holders and totals still show the last indexed block. Shares that ' +
+      'have left the account reduce the cost in proportion; shares that the indexer has not seen yet have no ' +
+      'cost. If the chain cannot be read, the answer is 503. `userAddress` is a field of the body, or a ' +
       'parameter of the query.',
     params: Type.Object(
       { marketId: marketName({ description: 'Id of the market, or address of its contract' }) },

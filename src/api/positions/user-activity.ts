@@ -25,8 +25,9 @@ export function userActivity(page: (asked: UserActivityPage) => Promise<string>)
     tag: 'users',
     summary: 'List the trades and payouts of a user',
     description:
-      '`activity` has the user’s trades and `settlements` the payouts, both newest first and at most `limit` ' +
-      'entries. `before` lists earlier trades. Only the first page has `settlements`.',
+      '`activity` lists the user’s trades, and `settlements` lists the payouts. Both lists are newest first ' +
+      'and have at most `limit` entries. `before` lists earlier trades. Only the first page has ' +
+      '`settlements`.',
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object(

@@ -73,8 +73,9 @@ function currentRoute({ prices, board, waiters, nowMs }: QuickMarketPorts): Answ
     operationId: 'getQuickMarket',
     summary: 'Get the current quick market of an asset',
     description:
-      'A quick market resolves to YES if the price at the end is at or above the price at the start. It can be ' +
-      'traded before it is on the chain, because its id depends only on the asset and the time.',
+      'A quick market resolves to YES if the price at the end is at or above the price at the start. Traders ' +
+      'can place orders in it before it is on the chain, because its id depends only on the asset and the ' +
+      'time and is therefore known in advance.',
     params: assetParams,
     errors: ['ASSET_NOT_FOUND'],
     responses: {
@@ -127,8 +128,8 @@ function historyRoute({ prices, list }: QuickMarketPorts): AnswerRoute {
     operationId: 'listQuickMarkets',
     summary: 'List the newest quick markets of an asset',
     description:
-      `The list has at most ${QUICK_MARKETS_LISTED_MAX} quick markets, newest first, including the current one. ` +
-      '`before` lists earlier ones.',
+      `The list has at most ${QUICK_MARKETS_LISTED_MAX} quick markets, newest first, including the current ` +
+      'one. `before` lists earlier ones.',
     params: assetParams,
     query: Type.Object(
       {
@@ -182,12 +183,14 @@ function evidenceRoute({ prices, find }: QuickMarketPorts): AnswerRoute {
     operationId: 'getQuickMarketEvidence',
     summary: 'Get the evidence of how a quick market was decided',
     description:
-      'The answer has the prices at the start and the end, with the providers’ own reports, and their comparison. ' +
-      '`decidedBy` is the source whose prices decided. It differs from the source of the strike only if that ' +
-      'source had no price at the end; then both prices come from the deciding source. `providers` has the reports ' +
-      'of every source. If most sources do not confirm the direction of the price move, `average` replaces the end ' +
-      'price. If sources also contradict the average by more than a configured bound, the market is contested. Then ' +
-      '`decidedBy` is null until the optimistic oracle has decided, and `oracle` afterwards.',
+      'The answer has the prices at the start and the end, the providers’ own reports of these prices, and a ' +
+      'comparison of the prices. `decidedBy` is the source whose prices decided. It is the source of the ' +
+      'strike (the price at the start), unless this source had no price at the end. Then another source ' +
+      'decides, and both prices come from that source. `providers` has the reports of every source. The end ' +
+      'price decides the outcome only if more sources saw a price move toward this outcome than toward the ' +
+      'other. Otherwise, `average` replaces the end price. If sources contradict the average, too, by more ' +
+      'than a configured bound, the market is contested. Then `decidedBy` is null until the optimistic ' +
+      'oracle has decided, and `oracle` afterwards.',
     params: Type.Object(
       {
         ...assetParams.properties,
@@ -244,11 +247,11 @@ function evidenceOf(found: QuickMarketRecord) {
             observations: decision.average.marks.map(observationBody),
           },
     rule:
-      'YES if the end price is at or above the start price. Both are the first reports of one ' +
-      `source, at or after ${found.startSec} and ${endSecOf(found)}. If not more sources saw the price ` +
-      'move to that side than to the other, the end price is replaced by the mean of the ' +
-      `source's first reports at or after ${averagedSecs(endSecOf(found), found.intervalSec).join(', ')}. If ` +
-      'sources whose moves differ by more than the bound contradict the mean too, the optimistic oracle decides',
+      'YES if the end price is at or above the start price. Both are the first reports of one source, at or ' +
+      `after ${found.startSec} and ${endSecOf(found)}. If not more sources saw the price move to that side ` +
+      "than to the other, the end price is replaced by the mean of the source's first reports at or after " +
+      `${averagedSecs(endSecOf(found), found.intervalSec).join(', ')}. If sources whose moves differ by more ` +
+      'than the bound contradict the mean too, the optimistic oracle decides',
     comparison: comparisonOf(found),
     // A contested market is on the chain without an outcome, so it is shown as `created`. Clients of earlier versions
     // do not know the word `contested`.

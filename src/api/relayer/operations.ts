@@ -54,16 +54,16 @@ const ERRORS: readonly RejectionCode[] = [
 ]
 
 const IDEMPOTENT =
-  'The answer arrives when the transaction is broadcast. If the same signed request is sent again, the answer ' +
-  'names the same transaction. The exchange sends that transaction to the chain only once. If the chain already has ' +
-  'the requested state, no transaction is sent. The answer then has the hash of the transaction that caused this ' +
-  'state, or an empty hash if that transaction is unknown.'
+  'The answer arrives when the transaction is broadcast. If the same signed request is sent again, the ' +
+  'answer names the same transaction. The exchange sends that transaction to the chain only once. If the ' +
+  'chain already has the requested state, no transaction is sent. The answer then has the hash of the ' +
+  'transaction that caused this state, or an empty hash if that transaction is unknown.'
 
 const REVOCATION =
-  'A revocation is rejected while unsettled sales of the owner need the approval (409 ' +
-  '`TRADES_PENDING`, with the ids of the trades). A revocation is also rejected while the owner has open sell orders (409 ' +
-  '`ORDERS_OPEN`); cancel these orders first. Until the revocation is confirmed, new sell orders of the owner ' +
-  'are rejected (429 `ALLOWANCE_CHANGING`).'
+  'A revocation is rejected while unsettled sales of the owner need the approval (409 `TRADES_PENDING`, with ' +
+  'the ids of the trades). A revocation is also rejected while the owner has open sell orders (409 ' +
+  '`ORDERS_OPEN`); cancel these orders first. Until the revocation is confirmed, new sell orders of the ' +
+  'owner are rejected (429 `ALLOWANCE_CHANGING`).'
 
 const REDEMPTION =
   'The request is rejected while unsettled sales of the owner need the tokens (409 `TRADES_PENDING`). It is ' +
@@ -140,16 +140,18 @@ const PERMIT = {
   body: StablecoinPermitBody,
   summary: 'Allow the exchange to spend the owner’s stablecoin',
   description:
-    'The request is an ERC-2612 permit. The permit sets the owner’s allowance for `spender` to `value`. The spender is ' +
-    'the settlement contract or the conditional tokens contract. The permit uses the owner’s next nonce at the stablecoin. ' +
-    'If an open order has a permit with the same nonce, the permit of that order becomes invalid. Therefore the ' +
-    'allowance of the settlement contract must afterwards cover all unsettled purchases and open buy orders of the ' +
-    'owner, including orders with permits. If the allowance would not cover the unsettled purchases, the request is ' +
-    'rejected (409 `TRADES_PENDING`, with the ids of the trades). If the allowance would not also cover the open buy ' +
-    'orders, the request is rejected (409 `ORDERS_OPEN`); cancel orders first. Until the transaction is confirmed, ' +
-    'new buy orders with a permit are rejected (429 `ALLOWANCE_CHANGING`). If the request lowers the allowance of the ' +
-    'settlement contract, new buy orders without a permit are rejected, too. These rules do not apply if the ' +
-    'allowance of the settlement contract is afterwards at least 2^128.',
+    'The request is an ERC-2612 permit. The permit sets the owner’s allowance for `spender` to `value`. The ' +
+    'spender is the settlement contract or the conditional tokens contract. The permit uses the owner’s next ' +
+    'nonce at the stablecoin. If an open order has a permit with the same nonce, the permit of that order ' +
+    'becomes invalid, and the order depends on the allowance. Therefore the allowance of the settlement ' +
+    'contract after this request must cover all unsettled purchases and open buy orders of the owner, ' +
+    'including orders with permits. If the allowance would not cover the unsettled purchases, the request is ' +
+    'rejected (409 `TRADES_PENDING`, with the ids of the trades). If it would cover the unsettled purchases, ' +
+    'but not the open buy orders as well, the request is rejected (409 `ORDERS_OPEN`); cancel orders first. ' +
+    'Until the transaction is confirmed, new buy orders with a permit are rejected (429 ' +
+    '`ALLOWANCE_CHANGING`). If the request lowers the allowance of the settlement contract, new buy orders ' +
+    'without a permit are rejected, too. These rules do not apply if the allowance of the settlement ' +
+    'contract after this request is at least 2^128.',
   errors: ['TRADES_PENDING', 'ORDERS_OPEN'] as const,
   examples: { 'without limit': PERMIT_EXAMPLE },
   read: stablecoinPermitOf,
@@ -223,10 +225,10 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: ProposeResolutionBody,
       summary: 'Propose the outcome of an expired market',
       description:
-        'The proposal asserts the outcome at the oracle and opens the dispute window. The proposer pays the bond ' +
-        'with a permit for the market’s `bond()`. On a test chain the permit can be omitted; then the relayer pays ' +
-        'the bond. The request is rejected with 409 if the proposer’s remaining balance or allowance would not cover ' +
-        'their open orders and unsettled trades.',
+        'The proposal asserts the outcome at the oracle and opens the dispute window. The proposer pays the ' +
+        'bond with a permit; the market’s function `bond()` returns the amount. On a test chain the permit ' +
+        'can be omitted; then the relayer pays the bond. The request is rejected with 409 if the proposer’s ' +
+        'remaining balance or allowance would not cover their open orders and unsettled trades.',
       errors: ['TRADES_PENDING', 'ORDERS_OPEN'],
       examples: {
         'with a bond': PROPOSAL_EXAMPLE,
@@ -240,8 +242,8 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: SettleMarketBody,
       summary: 'Settle a market after its dispute window',
       description:
-        'The settlement makes the proposed outcome final; then its tokens can be redeemed. If the market is already ' +
-        'settled with that outcome, the answer has the transaction that settled it.',
+        'The settlement makes the proposed outcome final; then the tokens of the market can be redeemed. If ' +
+        'the market is already settled with that outcome, the answer has the transaction that settled it.',
       examples: { 'YES won': SETTLEMENT_EXAMPLE },
       read: settleMarketOf,
     }),
@@ -251,10 +253,10 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: CancelOrdersBody,
       summary: 'Withdraw orders on the chain',
       description:
-        'The exchange removes the orders from the book as soon as the cancellation is on the chain. After the delay ' +
-        'of the settlement contract, the contract itself rejects the orders, whatever the exchange does. The owner ' +
-        'signs the hashes of the orders. Only orders that this exchange has accepted can be withdrawn (otherwise 404 ' +
-        '`ORDER_NOT_FOUND`).',
+        'The exchange removes the orders from the book as soon as the cancellation is on the chain. After ' +
+        'the time `cancelDelay` of the settlement contract, the contract itself rejects the orders, whatever ' +
+        'the exchange does. The owner signs the hashes of the orders. Only orders that this exchange has ' +
+        'accepted can be withdrawn (otherwise 404 `ORDER_NOT_FOUND`).',
       errors: ['ORDER_NOT_FOUND'],
       examples: { 'one order': CANCELLATION_EXAMPLE },
       bodyBytesMax: BODY_BYTES_MAX,
@@ -265,10 +267,14 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       name: 'cancel-all-before',
       operationId: 'relayCancellationBefore',
       body: CancelAllBeforeBody,
-      summary: 'Withdraw, on the chain, all orders whose nonce is below the given nonce',
+      summary: 'Withdraw all orders with a nonce below the given nonce, on the chain',
       description:
-        'The request withdraws all orders of the owner whose nonce is below `nonce`, including orders that the exchange has not received. Orders that the owner signs later with a nonce below `nonce` are void, too. ' +
-        'Orders with a higher or equal nonce stay valid. The SDK uses nonces that rise with time, so its later orders stay valid. The exchange removes the withdrawn orders from the book as soon as the transaction is in a block. The settlement contract rejects these orders after its delay. The withdrawal cannot be undone.',
+        'The request withdraws all orders of the owner whose nonce is below `nonce`, including orders that ' +
+        'the exchange has not received. Orders that the owner signs later with a nonce below `nonce` are ' +
+        'void, too. Orders with a higher or equal nonce stay valid. The SDK uses nonces that rise with time, ' +
+        'so orders that it makes later stay valid. The exchange removes the withdrawn orders from the book ' +
+        'as soon as the transaction is in a block. The settlement contract rejects these orders after its ' +
+        'delay `cancelDelay`. The withdrawal cannot be undone.',
       examples: { 'all orders signed so far': EPOCH_EXAMPLE },
       read: cancelAllBeforeOf,
     }),
@@ -278,10 +284,11 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: SetDelegateBody,
       summary: 'Appoint or revoke a key that signs orders of the owner',
       description:
-        'Until the time `until`, the delegate can sign orders and cancels for the owner within the limits, and ' +
-        'nothing else (docs/smart-accounts.md). The owner signs the typed data `signatures.setDelegate` of ' +
-        '`/api/v1/config`. A contract account can use any signature that its code accepts. The exchange applies a ' +
-        'revocation as soon as it is in a block; the contract applies it after its delay.',
+        'Until the time `until`, the delegate can sign orders and cancels for the owner within the limits, ' +
+        'and nothing else (docs/smart-accounts.md). The owner signs the typed data `signatures.setDelegate` ' +
+        'of `/api/v1/config`. A contract account can use any signature that its code accepts. The exchange ' +
+        'applies a revocation as soon as it is in a block; the contract applies it after its delay ' +
+        '`cancelDelay`.',
       examples: { 'a bot': DELEGATION_EXAMPLE },
       read: setDelegateOf,
     }),

@@ -83,7 +83,7 @@ const redeemed = {
   indexSets: Type.Array(uint256(), {
     minItems: 1,
     maxItems: 2,
-    description: 'Index sets of the outcomes: "1" is YES, "2" is NO',
+    description: 'Outcomes to redeem, as index sets: "1" is YES, "2" is NO',
   }),
 }
 
@@ -178,14 +178,14 @@ export const SetDelegateBody = Type.Object(
     }),
     maxOpenNotional: uint64({
       description:
-        'Largest total value (price × open size) of the delegate’s open orders, in millionths of the stablecoin; 0 ' +
-        'means no limit',
+        'Largest total value (price × open size) of the delegate’s open orders, in millionths of the ' +
+        'stablecoin; 0 means no limit',
     }),
     markets: Type.Array(bytes32<MarketId>({ description: 'Market id' }), {
       maxItems: 1_000,
       description:
-        `Ids of the markets in which the delegate can trade, at most ${DELEGATE_MARKETS_MAX}; empty to allow all ` +
-        'markets',
+        `Ids of the markets in which the delegate can trade, at most ${DELEGATE_MARKETS_MAX}; empty to allow ` +
+        'all markets',
     }),
     ...permit,
   },

@@ -19,10 +19,11 @@ matches the orders by price and time, and settles the trades on a chain.
 
 ## Signing
 
-The trader signs each order with EIP-712, and the owner signs each operation of the relayer.
+The trader signs each order with EIP-712. The owner of an account signs each operation of the relayer in the same way.
 \`GET /api/v1/config\` has the domain and types to sign for every chain, under \`chains[].signatures\`. Any EIP-712 library
-can sign them. \`POST /api/v1/orders/validate\` checks an order: it returns all errors, the digest that the server computed,
-and the address that it recovered. The exchange never places the same signed order twice, so sending it again is safe.
+can sign with them. \`POST /api/v1/orders/validate\` checks an order: it returns all errors, the digest that the server computed,
+and the address recovered from the signature. The exchange never places the same signed order twice, so sending it again
+is safe.
 
 ## Authentication
 
@@ -53,26 +54,27 @@ On the devnet, the first example of *Place a signed order* is an order for an op
 
 const TAGS: Readonly<Record<string, string>> = {
   orders:
-    'Placing, checking, listing and cancelling signed orders. Prices are millionths of a dollar, sizes millionths of a share.',
+    'Placing, checking, listing and cancelling signed orders. Prices are millionths of a dollar, sizes ' +
+    'millionths of a share.',
   markets: 'Markets, their books, trades, prices over time, holders and statistics.',
   users: 'Positions, open orders and history of one address.',
   positions: 'Shares of an address in a market, read from the chain.',
   settlement: 'Settlement of trades on the chain.',
   resolution: 'Resolution of a market: an outcome is proposed, can be disputed, and becomes final.',
   relayer:
-    'Operations on the chain that need only a signature of their owner (EIP-712, see `signatures` of ' +
-    '`getConfig`). The exchange sends the transactions and pays for them. Error answers also contain `success: ' +
-    'false`.',
+    'Operations on the chain for which the owner of the account only signs (EIP-712, see `signatures` of ' +
+    '`getConfig`). The exchange sends the transactions and pays for them. Error answers also contain ' +
+    '`success: false`.',
   'quick markets':
-    'Prices of assets, and short markets on these prices. Here prices have eight decimals: `6543210000000` is ' +
-    '65,432.10 dollars.',
-  keys: 'API keys of a wallet. A client makes bearer tokens from its key, without a request.',
+    'Prices of assets, and quick markets. A quick market lasts a short time and is decided by the price of ' +
+    'an asset. Under this heading, prices have eight decimals: `6543210000000` is 65,432.10 dollars.',
+  keys: 'API keys of a wallet. A client makes its bearer tokens itself, with its key; this needs no request.',
   stream:
-    'All live data over one WebSocket. Each message of a channel names the previous message, so clients detect ' +
-    'lost messages. A checksum verifies each book.',
+    'All live data over one WebSocket. Each message of a channel names the previous message, so clients ' +
+    'detect lost messages. A checksum verifies each book.',
   transparency:
-    'The public log of all markets, in the form of a transparency log. Proofs show that an entry is in the log ' +
-    'and that no entry was changed; they can be checked offline.',
+    'The public log has the events of all markets. It is a transparency log: proofs show that an entry is in ' +
+    'the log and that no entry was changed; they can be checked offline.',
   operation: 'Configuration and health of the exchange.',
 }
 

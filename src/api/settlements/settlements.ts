@@ -78,7 +78,8 @@ const FailedTrade = Type.Object(
   {
     ...way,
     reason: Type.String({
-      description: 'Reason why the chain rejected the trade, by its name in the contract',
+      description:
+        'Reason why the chain rejected the trade: the name that the contract gives to this reason',
     }),
     failedAt: Type.Integer({ description: 'Time at which the trade failed, in Unix seconds' }),
   },
@@ -187,9 +188,9 @@ export function listFailedTrades(ports: SettlementSources): AnswerRoute {
     tag: 'settlement',
     summary: `List trades that failed to settle in the last ${FAILED_TRADES_LISTED_HOURS} hours`,
     description:
-      'The list has the newest trades first. `count` is the total number of trades, on all pages. A failed trade ' +
-      'has moved nothing on the chain. The order of the trader who was not at fault gets its quantity back. The ' +
-      'open orders of the trader at fault in that market are cancelled.',
+      'The list has the newest trades first. `count` is the total number of trades, on all pages. A failed ' +
+      'trade has moved nothing on the chain. Its quantity returns to the order of the trader who was not at ' +
+      'fault. In the same market, the open orders of the trader who was at fault are cancelled.',
     cacheControl: 'no-cache',
     revalidates: true,
     query: pageQuery,
@@ -253,8 +254,8 @@ const Found = Type.Object(
     blockNumber: Type.Union([Type.Integer(), Type.Null()]),
     confirmations: Type.Integer({
       description:
-        'Number of blocks from the transaction’s block to the newest block, both included; 0 until the transaction ' +
-        'is confirmed',
+        'Number of blocks from the transaction’s block to the newest block, both included; 0 until the ' +
+        'transaction is confirmed',
     }),
     submittedAt: Type.Integer({
       description: 'Time at which the transaction was sent, in Unix seconds',
@@ -281,8 +282,9 @@ export function getSettlement({ settlementJson }: SettlementSources): AnswerRout
     tag: 'settlement',
     summary: 'Get the status of a settlement transaction',
     description:
-      'If the exchange signed a transaction again with higher fees, the request accepts each of its hashes. If a transaction ' +
-      'failed as a whole, the exchange sends its trades in another transaction.',
+      'If the exchange signed a transaction again with higher fees, the transaction has several hashes; the ' +
+      'request accepts each of them. If a transaction failed as a whole, the exchange sends its trades in ' +
+      'another transaction.',
     cacheControl: 'no-cache',
     params: Type.Object(
       { txHash: bytes32({ description: 'Hash of the transaction' }) },

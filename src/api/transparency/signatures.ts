@@ -34,9 +34,9 @@ export function signatures(
     ...{ auth: 'public', cost: 'read', weight: 10, tag: 'transparency' },
     summary: 'List the signatures of ended orders',
     description:
-      'The public log has only the SHA-256 of each signature and permit. This request returns the signatures of ' +
-      'orders that have ended. It leaves out orders that are open or unknown. A permit is included ' +
-      `${PERMIT_HIDDEN_SEC / 60} minutes after its deadline, because any account could submit it until then.`,
+      'The public log has only the SHA-256 of each signature and permit. This request returns the signatures ' +
+      'of orders that have ended. It leaves out orders that are open or unknown. A permit is left out until ' +
+      `${PERMIT_HIDDEN_SEC / 60} minutes after its deadline, because before that any account could submit it.`,
     query: Type.Object(
       {
         orders: Type.String({

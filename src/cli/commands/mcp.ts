@@ -110,8 +110,8 @@ async function delegateOf(
   if (values.for === undefined) {
     throw new OptionError(
       '--for is missing: the command sibyl mcp trades with the key of a delegate only. Make a new key, and appoint it as a delegate: sibyl delegate create ' +
-        `<address of the new key> ${CREATE_OPTIONS} --key-file <key of the account>; then start sibyl mcp with the file of the new key as ` +
-        '--key-file, and the account as --for',
+        `<address of the new key> ${CREATE_OPTIONS} --key-file <key of the account>; then start sibyl mcp ` +
+        'with the file of the new key as --key-file, and the account as --for',
     )
   }
   const trader = await traderOf(values, io)
@@ -131,7 +131,7 @@ async function delegateOf(
   }
   if (delegation.maxOrderSize === 0 || delegation.maxOpenNotional === 0) {
     throw new CommandError(
-      `the delegation of ${own} must have --max-size and --max-notional. Change it: ${create}`,
+      `the delegation of ${own} must limit orders with --max-size and --max-notional. Change it: ${create}`,
     )
   }
   return { ...trader, delegation }

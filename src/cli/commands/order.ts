@@ -35,7 +35,7 @@ function placing(side: 'buy' | 'sell'): Command {
       },
       label: {
         value: '<text>',
-        help: 'label that every answer and stream message about the order repeats; it is public',
+        help: 'your own text for the order; each message about the order contains it, and everyone can read it',
       },
       group: {
         value: '<name>',

@@ -61,7 +61,8 @@ async function carryOut(cluster: Cluster, words: readonly string[]): Promise<str
   if (verb === 'add') {
     if (!isKind(what))
       throw new CommandError(
-        `add needs the kind of the new node, one of ${Object.keys(KINDS).join(', ')}`,
+        'the command "add" must be followed by the kind of the new node, one of ' +
+          `${Object.keys(KINDS).join(', ')}`,
       )
     return `${wordsOf(await cluster.add(what))}\n`
   }

@@ -21,7 +21,8 @@ export const SignatureScheme = Type.Object({
         contract: Type.Optional(
           Type.String({
             description:
-              'Address of the contract that has this function; absent if the market’s contract has this function',
+              'Address of the contract that has this function; absent if the market’s contract has this ' +
+              'function',
           }),
         ),
         function: Type.String(),
@@ -33,7 +34,8 @@ export const SignatureScheme = Type.Object({
       },
       {
         description:
-          'The contract function that returns the signer’s current nonce; absent if the message has no such nonce',
+          'The contract function that returns the signer’s current nonce; absent if the message contains no ' +
+          'nonce from a contract',
       },
     ),
   ),
@@ -56,7 +58,8 @@ const LIMITS = {
   openOrdersPerMarketMax: limit('Maximum number of open orders of a trader in a market'),
   tradesListedMax: limit('Maximum number of trades in a list'),
   makersPerOrderMax: limit(
-    'Maximum number of resting orders that one order can match; the exchange cancels the rest of the order',
+    'Maximum number of resting orders that one order can match. If some of the order is left after these ' +
+      'matches, the exchange cancels it',
   ),
   permitBeyondExpirationSecondsMin: limit(
     'Minimum time from the expiration of an order to the deadline of its permit, in seconds',
@@ -68,7 +71,7 @@ const LIMITS = {
     'Maximum number of unsettled trades of a trader; 0 means no limit',
   ),
   cooldownSeconds: limit(
-    'Pause of a trader after a trade that failed by their fault, in seconds: they can place no orders. The pause ' +
+    'Time for which a trader can place no orders after a trade that failed by their fault, in seconds. This pause ' +
       'doubles with each further failure. 0 means no pause',
   ),
   cooldownSecondsMax: limit(
@@ -104,12 +107,12 @@ const SOME_LIMITS = {
   ),
   unfundedOrdersPerSecond: Type.Optional(
     limit(
-      'Maximum rate of a client’s orders that are rejected for insufficient funds, in orders per second',
+      'Maximum number of orders per second that one client can have rejected for insufficient funds',
     ),
   ),
   unfundedOrdersBurst: Type.Optional(
     limit(
-      'Maximum number of a client’s orders that are rejected for insufficient funds, in one burst',
+      'Maximum number of orders that one client can have rejected for insufficient funds in one burst',
     ),
   ),
   connectionUnits: Type.Optional(limit('Cost of a new connection, in units of the rate limit')),
@@ -139,16 +142,19 @@ const SOME_LIMITS = {
 /** Limits of the stream. */
 const STREAM_LIMITS = {
   streamConnectionsPerIpMax: Type.Optional(
-    limit('Maximum number of stream connections of one IP address; a further one is answered 429'),
+    limit(
+      'Maximum number of stream connections of one IP address; the server answers a further connection with ' +
+        '429',
+    ),
   ),
   streamSubscriptionsMax: limit(
-    'Maximum number of subscriptions of one stream connection; a ticker subscription counts once for every five ' +
+    'Maximum number of subscriptions of one stream connection. A ticker subscription counts as one subscription for every five ' +
       'markets',
   ),
   streamSubscriptionsPerIpMax: Type.Optional(
     limit(
-      'Maximum number of subscriptions of all stream connections of one IP address; a ticker subscription counts ' +
-        'once for every five markets',
+      'Maximum number of subscriptions of one IP address, in all of its stream connections together. A ticker subscription counts ' +
+        'as one subscription for every five markets',
     ),
   ),
   streamMessagesPerSecond: limit('Maximum number of frames that a client can send per second'),
@@ -167,14 +173,17 @@ const STREAM_LIMITS = {
     'Maximum number of unanswered requests (orders, cancels, authentications) of one stream connection',
   ),
   streamHeldOrdersMax: limit(
-    'Maximum number of orders per market thread, open or unsettled, that are cancelled when one stream connection ends',
+    'Maximum number of orders, open or unsettled, that one stream connection can have with ' +
+      '`cancelOnDisconnect`, which cancels its orders when the connection ends. Each thread that runs ' +
+      'markets counts these orders separately',
   ),
   streamHeartbeatMs: limit('Time between two heartbeats, in milliseconds'),
   streamIdleSeconds: limit(
     'Time after which the server closes a stream connection whose client answers no ping, in seconds',
   ),
   streamBufferBytesMax: limit(
-    'Maximum number of bytes that wait to be sent to one client; above it, the server drops messages to that client',
+    'Maximum number of bytes that wait to be sent to one client; above it, the server drops messages to that ' +
+      'client',
   ),
   streamLagMsMax: limit(
     'Maximum time that messages wait for a slow client, in milliseconds; then the server closes the connection ' +
@@ -227,7 +236,8 @@ export const ConfigAnswer = Type.Object({
     version: Type.String({ description: 'Version of the exchange’s program' }),
     apiVersion: Type.String({
       description:
-        'Version of the API, `major.minor`: a new minor version only adds to the API, a new major version may break clients',
+        'Version of the API, `major.minor`: a new minor version only adds to the API, a new major version ' +
+        'may break clients',
     }),
   }),
   serverTime: Type.Integer({ description: 'Current time of the exchange, in Unix seconds' }),
@@ -243,7 +253,8 @@ export const ConfigAnswer = Type.Object({
   risk: Type.Object({
     funds: Type.Enum(['off', 'reserve'], {
       description:
-        '`reserve`: the exchange reserves the funds of an order before matching it; `off`: it does not check funds',
+        '`reserve`: the exchange reserves the funds of an order before matching it; `off`: it does not check ' +
+        'funds',
     }),
   }),
   quickMarkets: Type.Optional(
@@ -283,11 +294,12 @@ export const ChangesAnswer = Type.Object({
       }),
       content_text: Type.String(),
       tags: Type.Array(Type.String(), {
-        description: 'Version of the program that made the change',
+        description: 'Version of the exchange’s program in which the API changed',
       }),
       date_published: Type.Optional(
         Type.String({
-          description: 'Release day of that version; absent if it is not released yet',
+          description:
+            'Release day of the version in `tags`; absent if this version is not released yet',
         }),
       ),
     }),

@@ -12,8 +12,9 @@ const EventPrices = Type.Object(
   {
     yesSum: Type.Integer({
       description:
-        'Sum of the YES prices of all markets, in millionths of a dollar. A market’s price is its payout if it is ' +
-        'resolved, else the middle of its book, else its last price',
+        'Sum of the YES prices of all markets, in millionths of a dollar. The price of a resolved market is ' +
+        'its payout. The price of any other market is the middle of its book, or its last price if the book ' +
+        'has no middle',
     }),
     unpriced: Type.Integer({
       description: 'Number of markets of the event that have no price yet',
@@ -21,22 +22,22 @@ const EventPrices = Type.Object(
     bidSum: orNull(
       Type.Integer({
         description:
-          'Sum of the best YES bids of all markets, in millionths of a dollar; null unless every market is open and ' +
-          'has a bid',
+          'Sum of the best YES bids of all markets, in millionths of a dollar; null unless every market is ' +
+          'open and has a bid',
       }),
     ),
     askSum: orNull(
       Type.Integer({
         description:
-          'Sum of the best YES asks of all markets, in millionths of a dollar; null unless every market is open and ' +
-          'has an ask',
+          'Sum of the best YES asks of all markets, in millionths of a dollar; null unless every market is ' +
+          'open and has an ask',
       }),
     ),
     gap: Type.Integer({
       description:
-        'Arbitrage per share, in millionths of a dollar. If positive, selling YES in every market earns this amount. ' +
-        'If negative, buying YES in every market earns its absolute value, provided that one market resolves to YES. ' +
-        '0 if there is no arbitrage',
+        'Arbitrage per share, in millionths of a dollar. If positive, selling YES in every market earns this ' +
+        'amount. If negative, buying YES in every market earns the absolute value of `gap`, provided that ' +
+        'one market resolves to YES. 0 if there is no arbitrage',
     }),
   },
   { title: 'EventPrices' },
@@ -72,8 +73,8 @@ export const Event = Type.Object(
     totalVolume: orNull(
       Type.Integer({
         description:
-          'Total volume of all markets of the event, in millionths of the stablecoin. In lists it can be some seconds ' +
-          'old. Null while the database is unavailable',
+          'Total volume of all markets of the event, in millionths of the stablecoin. In lists it can be ' +
+          'some seconds old. Null while the database is unavailable',
       }),
     ),
     marketCount: Type.Integer({ description: 'Number of markets of the event' }),
@@ -82,8 +83,8 @@ export const Event = Type.Object(
     }),
     prices: orNull(EventPrices, {
       description:
-        'Prices of an exclusive event; null if the event is not exclusive or `markets` does not contain all of its ' +
-        'markets',
+        'Prices of an exclusive event; null if the event is not exclusive or `markets` does not contain all ' +
+        'of its markets',
     }),
   },
   { title: 'Event' },
@@ -97,7 +98,8 @@ export const EventDetail = Type.Object(
     volume24h: orNull(
       Type.Integer({
         description:
-          'Volume of the last 24 hours, in millionths of the stablecoin; null while the database is unavailable',
+          'Volume of the last 24 hours, in millionths of the stablecoin; null while the database is ' +
+          'unavailable',
       }),
     ),
   },

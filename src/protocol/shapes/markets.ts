@@ -16,9 +16,10 @@ export const Ticker = Type.Object({
   quick: Type.Boolean({ description: 'True if the market is a quick market' }),
   matching: Type.Enum([...MATCHINGS], {
     description:
-      'Matching rule of the market, which never changes. `same-outcome`: a buy matches only sells of the same ' +
-      'outcome. `complementary`: a buy also matches buys of the other outcome if both prices add up to at least a ' +
-      'dollar. A sell also matches sells of the other outcome if both prices add up to at most a dollar',
+      'Matching rule of the market, which never changes. `same-outcome`: a buy matches only sells of the ' +
+      'same outcome. `complementary`: a buy also matches buys of the other outcome if both prices add up to ' +
+      'at least a dollar. A sell also matches sells of the other outcome if both prices add up to at most a ' +
+      'dollar',
   }),
   bestBidPrices: ofBoth(
     Type.Integer(),
@@ -35,7 +36,8 @@ export const Ticker = Type.Object({
   ),
   lastOutcome: orNull(
     outcome({
-      description: 'Outcome of the trade of `lastPrice`: 0 = YES, 1 = NO; null without a trade',
+      description:
+        'Outcome of the newest trade, whose price is `lastPrice`: 0 = YES, 1 = NO; null if there is no trade',
     }),
   ),
   lastPrices: orNull(
@@ -44,8 +46,8 @@ export const Ticker = Type.Object({
   priceChanges24h: orNull(
     ofBoth(
       orNull(Type.Integer()),
-      'the change of the last price within 24 hours, in millionths of a dollar. If trading began later, the change ' +
-        'since the first price. Null without trades',
+      'the change of the last price within 24 hours, in millionths of a dollar. If trading began less than 24 hours ago, it is the change ' +
+        'since the first price. A value is null if its outcome has no trades',
     ),
   ),
   volume24h: orNull(
@@ -89,8 +91,8 @@ export const Market = Type.Object(
         minimum: 0,
         maximum: 1,
         description:
-          'Winning outcome: 0 = YES, 1 = NO. Present only in lists, and only if the market is resolved on the chain. ' +
-          '`GET /api/v1/resolution/{marketId}` has it for one market',
+          'Winning outcome: 0 = YES, 1 = NO. Present only in lists, and only if the market is resolved on ' +
+          'the chain. `GET /api/v1/resolution/{marketId}` has it for one market',
       }),
     ),
     event: orNull(EventName, {
@@ -112,7 +114,8 @@ const BookLevel = Type.Object(
     implied: Type.Optional(
       Type.Integer({
         description:
-          'Part of `size` that comes from orders of the other outcome. Present only if `implied` is true in the request',
+          'Part of `size` that comes from orders of the other outcome. Present only if `implied` is true in ' +
+          'the request',
       }),
     ),
   },
@@ -131,7 +134,8 @@ export const BookAnswer = Type.Object({
   checksum: Type.Optional(
     Type.Integer({
       description:
-        'Checksum that the stream had at that moment. Present only if the request has an outcome and `seq` or `at`',
+        'Checksum that the stream had for this past book. Present only if the request has `outcome`, and ' +
+        'also `seq` or `at`',
     }),
   ),
 })
@@ -183,7 +187,7 @@ export const MarketStats = Type.Object(
     }),
     lastOutcome: orNull(outcome({}), {
       description:
-        'Outcome of the trade of `lastPrice`: 0 = YES, 1 = NO; null if there is no trade',
+        'Outcome of the newest trade, whose price is `lastPrice`: 0 = YES, 1 = NO; null if there is no trade',
     }),
     lastYesPrice: Type.Integer(),
     lastNoPrice: Type.Integer(),

@@ -25,8 +25,8 @@ const seenFrom = {
   seq: Type.Optional(
     Type.Integer({
       description:
-        'Sequence number of the change: a read with this value as `minSeq` includes the change, on every server of ' +
-        'the exchange',
+        'Sequence number of the change that this request made. A read with this value as `minSeq` includes ' +
+        'the change, on every server of the exchange',
     }),
   ),
 }
@@ -35,8 +35,8 @@ export const receipt = {
   receipt: Type.Optional(
     Type.String({
       description:
-        'A signed promise that the event will be in the public log. Present if the request has the header ' +
-        '`Accept-Receipt: 1`, or `receipt: true` on the stream',
+        'A signed promise of the exchange that the public log will contain this order or this cancel. ' +
+        'Present if the request has the header `Accept-Receipt: 1`, or `receipt: true` on the stream',
     }),
   ),
 }
@@ -63,8 +63,8 @@ export const PlacedOrder = Type.Object(
     filled: Type.Optional(
       Type.Integer({
         description:
-          'Size that was matched on arrival, in millionths of a share; the rest is cancelled. Present only if ' +
-          '`timeInForce` is IOC or FOK',
+          'Size that was matched on arrival, in millionths of a share; the rest is cancelled. Present only ' +
+          'if `timeInForce` is IOC or FOK',
       }),
     ),
     ...tags,
@@ -127,8 +127,8 @@ export const CheckedOrder = Type.Object({
   }),
   signer: orNull(Type.Enum(['owner', 'delegate', 'contract']), {
     description:
-      'Who signed the order. `owner`: the trader; `delegate`: a delegate of the trader; `contract`: the trader’s ' +
-      'contract account accepts the signature (EIP-1271). Null if the signature is not valid',
+      'Who signed the order. `owner`: the trader; `delegate`: a delegate of the trader; `contract`: the ' +
+      'trader’s contract account accepts the signature (EIP-1271). Null if the signature is not valid',
   }),
   errors: Type.Array(ErrorShape, { description: 'All errors of the order; empty if it is valid' }),
 })
@@ -146,7 +146,8 @@ export const OpenOrder = Type.Object(
     filled: Type.Integer(),
     timestamp: Type.Integer({ description: 'Time at which the order was placed, in Unix seconds' }),
     expiration: Type.Integer({
-      description: 'Expiration of the order, in Unix seconds, at most 9007199254740991',
+      description:
+        'Expiration of the order, in Unix seconds; a later expiration is shown as 9007199254740991',
     }),
     chainId: Type.Integer(),
     trader: Type.String(),

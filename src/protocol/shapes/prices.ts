@@ -67,16 +67,17 @@ export const QuickMarket = Type.Object({
     orNull(
       Type.Integer({
         description:
-          'Outcome: 0 = YES (the price did not fall), 1 = NO (it fell); null until the quick market is resolved',
+          'Outcome: 0 = YES (the price did not fall), 1 = NO (it fell); null until the quick market is ' +
+          'resolved',
       }),
     ),
   ),
   verdict: Type.Optional(
     Type.Enum([...QUICK_VERDICTS], {
       description:
-        'How the outcome is decided. `open`: there is no outcome yet. `prices`: the prices at the start and the end ' +
-        'decided. `contested`: the price sources contradict each other, and the market waits for the optimistic ' +
-        'oracle. `oracle`: the optimistic oracle decided a contested market',
+        'How the outcome is decided. `open`: there is no outcome yet. `prices`: the prices at the start and ' +
+        'the end decided. `contested`: the price sources contradict each other, and the market waits for the ' +
+        'optimistic oracle. `oracle`: the optimistic oracle decided a contested market',
     }),
   ),
 })
@@ -88,7 +89,9 @@ export const PriceObservation = Type.Object(
   {
     source: Type.String({ description: 'Price provider that sent the report' }),
     boundary: Type.Integer({
-      description: 'The start or end of the quick market that this report is for, in Unix seconds',
+      description:
+        'Time that this report is for, in Unix seconds: the start or the end of the quick market, or for ' +
+        '`average` a time before the end',
     }),
     price: Type.Integer({ description: 'Price in US dollars, with 8 decimals' }),
     timestamp: Type.Integer({
@@ -99,8 +102,8 @@ export const PriceObservation = Type.Object(
     }),
     via: Type.Enum(['stream', 'latest', 'history'], {
       description:
-        'How the exchange received the report. `stream`: the provider pushed it; `latest`: requested as the latest ' +
-        'price; `history`: requested from the provider’s history',
+        'How the exchange received the report. `stream`: the provider pushed it; `latest`: requested as the ' +
+        'latest price; `history`: requested from the provider’s history',
     }),
     exact: Type.Boolean({
       description:
@@ -125,13 +128,14 @@ const PriceProvider = Type.Object(
     }),
     moveBps: orNull(Type.Number(), {
       description:
-        'Change of this source’s price from start to end, in basis points of the start price; null unless the source ' +
-        'reported both prices',
+        'Change of this source’s price from start to end, in basis points of the start price; null unless ' +
+        'the source reported both prices',
     }),
     counted: Type.Boolean({
       description:
-        'True if this source counts in the decision: it is the deciding source, or it reported both prices, and each is ' +
-        'close to a price of another source if there is one',
+        'True if this source counts in the decision. The deciding source always counts. Another source ' +
+        'counts if it reported both prices, and if each of these prices is close to the price of another ' +
+        'source, if any other source reported one',
     }),
   },
   { title: 'PriceProvider' },
@@ -154,8 +158,8 @@ export const EvidenceAnswer = Type.Object({
   }),
   providers: Type.Array(PriceProvider, {
     description:
-      'Reports of every source, including the deciding one; empty if an earlier version of the exchange decided ' +
-      'the market',
+      'Reports of every source, including the deciding one; empty if an earlier version of the exchange ' +
+      'decided the market',
   }),
   average: orNull(
     Type.Object({

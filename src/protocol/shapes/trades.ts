@@ -19,8 +19,8 @@ const matched = {
     word(
       FILL_KINDS,
       'Present if two orders of different outcomes matched, in a complementary market. `mint`: both traders ' +
-        'bought; `seller` bought the other outcome at a dollar minus `price`. `merge`: both traders sold; `buyer` ' +
-        'sold the other outcome',
+        'bought; the trader named in `seller` bought the other outcome at a dollar minus `price`. `merge`: ' +
+        'both traders sold; the trader named in `buyer` sold the other outcome',
     ),
   ),
 }

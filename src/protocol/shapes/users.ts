@@ -116,16 +116,16 @@ const UserTrade = Type.Object(
     ...inMarket,
     role: Type.Enum(['buyer', 'seller'], {
       description:
-        'Role of the user: `buyer` if they bought, `seller` if they sold. Both traders of a mint are buyers, and ' +
-        'both traders of a merge are sellers. A user who traded with themselves is the buyer',
+        'Role of the user: `buyer` if they bought, `seller` if they sold. Both traders of a mint are buyers, ' +
+        'and both traders of a merge are sellers. A user who traded with themselves is the buyer',
     }),
     outcome: tradeOutcome,
     price,
     size,
     cost: Type.Integer({
       description:
-        'Amount that the buyer paid to the seller, in millionths of the stablecoin; for a mint or merge, the amount ' +
-        'that the user paid or received',
+        'Amount that the buyer paid to the seller, in millionths of the stablecoin; for a mint or merge, the ' +
+        'amount that the user paid or received',
     }),
     kind,
     status,
@@ -184,7 +184,7 @@ export const Funds = Type.Object(
           'Amount that the trader allows the settlement contract to take, in millionths',
         ),
         reservedForOrders: amount(
-          'Amount reserved for open orders and orders in progress, in millionths',
+          'Amount reserved for open orders and for orders that are still being placed, in millionths',
         ),
         reservedForTrades: amount('Amount reserved for unsettled trades, in millionths'),
         free: amount('Amount available for new orders, in millionths'),
@@ -204,15 +204,17 @@ export const DelegateList = Type.Object({
     Type.Object({
       delegate: Type.String({ description: 'Address of the key that can sign for the account' }),
       active: Type.Boolean({
-        description: 'False if the delegate was revoked or its time has ended',
+        description: 'False if the delegate was revoked or the time `until` has passed',
       }),
       until: Type.Integer({
         description:
-          'End of the delegation, in Unix seconds; the exchange accepts orders that expire by then',
+          'End of the delegation, in Unix seconds. The exchange accepts an order of the delegate only if it ' +
+          'expires at this time or earlier',
       }),
       settlesUntil: Type.Integer({
         description:
-          'Time until which trades that matched before the end can still settle, in Unix seconds',
+          'Time until which trades that matched before the end of the delegation can still settle, in Unix ' +
+          'seconds',
       }),
       maxOrderSize: Type.Integer({
         description:
@@ -220,8 +222,8 @@ export const DelegateList = Type.Object({
       }),
       maxOpenNotional: Type.Integer({
         description:
-          'Largest total value (price × open size) of the delegate’s open orders, in millionths of the stablecoin; 0 ' +
-          'means no limit',
+          'Largest total value (price × open size) of the delegate’s open orders, in millionths of the ' +
+          'stablecoin; 0 means no limit',
       }),
       markets: Type.Array(Type.String(), {
         description:

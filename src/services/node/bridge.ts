@@ -97,8 +97,11 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
       else if (duty.type === 'unfit' && hasJoined) ports.unfit(duty.why)
       else if (duty.type === 'unfit') joined.reject(new Error(duty.why))
       else {
-        log.warn({ node: duty.node, why: duty.why }, `node ${duty.node} is gone`)
-        links.end(`node ${duty.node} is gone`, (known) => known.incarnation === duty.incarnation)
+        log.warn({ node: duty.node, why: duty.why }, `node ${duty.node} has left the cluster`)
+        links.end(
+          `node ${duty.node} has left the cluster`,
+          (known) => known.incarnation === duty.incarnation,
+        )
       }
     }
     if (duties.length > 0 && !stopped) sayBeat()

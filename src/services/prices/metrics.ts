@@ -76,7 +76,7 @@ export function pricesMeters(
   })
   new Gauge({
     name: 'sibyl_price_age_seconds',
-    help: 'Age of the price of an asset by its provider’s clock; before the first price, the time since the start',
+    help: 'Age of the price of an asset, measured with the clock of its provider; before the first price arrives, the time since the exchange started',
     labelNames: ['asset'],
     registers,
     collect() {

@@ -46,7 +46,7 @@ export function weigh(state: RelayerState, context: RelayerContext): void {
   context.pipe(
     state.ports.balances(),
     (balances) => ({ type: 'Weighed', message: { balances } }),
-    (error) => missed('Weigh', 'the balances could not be read', error),
+    (error) => missed('Weigh', 'the balances of the relayer keys could not be read', error),
   )
 }
 

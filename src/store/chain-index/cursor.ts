@@ -49,7 +49,7 @@ export async function claimChain(database: Database, claim: ChainClaim): Promise
     if (known[0].deployment !== deployment) {
       throw new Fault(
         'STORE_FOREIGN_CHAIN',
-        `the database is for other contracts of chain ${chainId} than those in the settings`,
+        `the database contains data of other contracts on chain ${chainId} than those in the settings`,
         { retryable: false },
       )
     }
@@ -104,7 +104,7 @@ export async function moveCursor(
   if (row !== undefined && stands === to.number && hexOf(row.indexed_hash) === to.hash) return false
   throw new Fault(
     'STORE_CHAIN_MOVED',
-    `the database has indexed chain ${chainId} up to block ${stands ?? 'none'}, not ${from.number}`,
+    `the last block of chain ${chainId} in the database is ${stands ?? 'none'}, not ${from.number}`,
     { retryable: false },
   )
 }

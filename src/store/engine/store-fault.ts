@@ -68,9 +68,12 @@ const TABLE_REFUSED = 'ER_TABLEACCESS_DENIED_ERROR'
 const REFUSED = new Map([
   ['ER_ACCESS_DENIED_ERROR', 'the database refused the login'],
   ['ER_ACCESS_DENIED_NO_PASSWORD_ERROR', 'the database refused the login'],
-  ['ER_DBACCESS_DENIED_ERROR', 'the database user has no rights to the database: GRANT them'],
-  ['ER_BAD_DB_ERROR', 'the server has no such database: CREATE DATABASE it'],
-  [TABLE_REFUSED, 'the database user lacks rights to a table: GRANT them'],
+  [
+    'ER_DBACCESS_DENIED_ERROR',
+    'the database user has no rights to the database: grant them with GRANT',
+  ],
+  ['ER_BAD_DB_ERROR', 'the server has no such database: create it with CREATE DATABASE'],
+  [TABLE_REFUSED, 'the database user lacks rights to a table: grant them with GRANT'],
 ])
 
 /**

@@ -208,7 +208,7 @@ async function moveCheckpoint(
   if (offset > from) return offset
   throw new Fault(
     'STORE_CHECKPOINT_MISMATCH',
-    `partition ${partition} is at offset ${offset}, but the batch goes from ${from} to ${to}`,
+    `the checkpoint of partition ${partition} is at offset ${offset}, but the batch goes from ${from} to ${to}`,
     { retryable: false },
   )
 }

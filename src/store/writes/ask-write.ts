@@ -21,7 +21,9 @@ export async function askWrite<Name extends WriteName>(
 ): Promise<Answers<Name>> {
   const reply = (await writeQueue.ask('Write', { write, args }, deadlineMs)) as StoreReply | object
   if (!('ok' in reply)) {
-    throw new Fault('STORE_AWAY', `the store did not answer ${write}`, { retryable: true })
+    throw new Fault('STORE_AWAY', `the store did not answer the write request "${write}"`, {
+      retryable: true,
+    })
   }
   return answerOf(reply) as Answers<Name>
 }

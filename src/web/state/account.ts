@@ -81,7 +81,8 @@ async function openTokenClient(chosen: Account): Promise<Client> {
 export async function connectWallet(wallet: Wallet): Promise<void> {
   const found = await wallet.provider.request({ method: 'eth_requestAccounts' })
   const address = Array.isArray(found) ? found[0] : undefined
-  if (typeof address !== 'string') throw new Error('the wallet has no account for this page')
+  if (typeof address !== 'string')
+    throw new Error('the wallet has not given this page access to an account')
   await useWallet(wallet, address)
 }
 

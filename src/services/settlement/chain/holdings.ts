@@ -95,7 +95,7 @@ async function placeOf(client: ChainClient, block: number): Promise<BlockPlace> 
   if (header === undefined) {
     throw new Fault(
       'CHAIN_UNAVAILABLE',
-      'the Ethereum node is behind a block that was seen before',
+      'the Ethereum node does not have a block that was read before: it is behind',
       {
         retryable: true,
       },

@@ -157,7 +157,7 @@ function nodeCalls(options: SimulationOptions) {
     if (blockNumber < headNumber) {
       throw new Fault(
         'CHAIN_UNAVAILABLE',
-        'the Ethereum node is behind a block that was seen before',
+        'the Ethereum node does not have a block that was read before: it is behind',
         {
           retryable: true,
         },

@@ -132,7 +132,8 @@ async function submit(
     return lines
   }
   throw new Error(
-    'the witness rejected two attempts, and each time reported a different number of entries',
+    'the witness rejected two requests: each time, the number of entries that it has cosigned was not the ' +
+      'number in the request',
   )
 }
 
