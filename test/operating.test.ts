@@ -1,6 +1,6 @@
 /**
- * Checks the files for operators against the exchange. The alarms, settings, files and sections that they name must
- * exist. `scenario/devnet.test.ts` checks the metrics.
+ * Compares the documents for operators with the exchange: every alarm, setting, file and section that a document names
+ * must exist. `scenario/devnet.test.ts` checks the metrics.
  */
 
 import assert from 'node:assert/strict'

@@ -228,7 +228,7 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         if (resolved) emit MarketSettled(marketId, msg.sender, _winningOutcome);
     }
 
-    /// Reports the payouts of a resolved market if that failed when it was resolved.
+    /// Reports the payouts of a resolved market again, if the report failed during the resolution.
     function reportPayouts() external {
         if (!resolved) revert NotResolved();
         conditionalTokens.reportPayouts(_terms.questionId, _payouts());

@@ -20,7 +20,7 @@ export function hasBits(bloom: Hex, bits: readonly number[]): boolean {
   })
 }
 
-/** Returns the bits that an address or topic sets. */
+/** Returns the numbers of the bits that an address or topic sets in a block's filter. */
 export function bitsOf(value: Hex): readonly number[] {
   const hash = hexToBytes(keccak256(hexToBytes(value)))
   return [0, 2, 4].map((at) => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 2_047)

@@ -168,9 +168,7 @@ export function readKeyFile(name: string, file: string): Hex {
   throw new CommandError(`${name}: ${file} does not contain a private key (0x and 64 hex digits)`)
 }
 
-/**
- * Returns the account of `--for`, for which the delegate's key signs; throws if the option's value is not an address.
- */
+/** Returns the account of the option `--for`; undefined if the option is not given. Throws if it is not an address. */
 function accountOf({ for: text }: SignValues): string | undefined {
   if (text === undefined || parseAddress(text) !== undefined) return text
   throw new OptionError(`--for must be an address, 0x and 40 hex digits, not '${text}'`)

@@ -76,7 +76,7 @@ function readOutcome(outcome: string): Outcome {
   throw refuse('INVALID_FIELD', 'outcome', `'${outcome}' is neither 'YES' nor 'NO'`)
 }
 
-/** Smallest price that may be a number, in millionths of a dollar. A smaller number was probably meant as cents. */
+/** Smallest price accepted as a number, in millionths of a dollar. A smaller number was probably meant as cents. */
 const PRICE_NUMBER_MIN = 100
 
 function readPrice(amount: Amount): Price {

@@ -159,8 +159,8 @@ export function averagedSecs(endSec: number, intervalSec: number): number[] {
 }
 
 /**
- * Returns the interval in seconds between the samples of an average. A report counts for a sample only if it follows
- * the sample's time within this interval.
+ * Returns the interval in seconds between the samples of an average. The report of a sample must be from the interval
+ * that begins at the sample's time.
  */
 export function averagedStepSec(intervalSec: number): number {
   return averaging(intervalSec).stepSec

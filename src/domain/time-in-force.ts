@@ -14,7 +14,7 @@ export type NamedTimeInForce = (typeof TIMES_IN_FORCE)[number]
 /** Time in force of an order that is not GTC. `POST_ONLY`: the order is rejected if it would match immediately. */
 export type TimeInForce = 'POST_ONLY' | Exclude<NamedTimeInForce, 'GTC'>
 
-/** Numbers of the times in force in the log and in the public log. They never change. */
+/** Number of each time in force, as it is stored in the log and the public log. The numbers never change. */
 export const TIME_IN_FORCE_NUMBERS: Readonly<Record<TimeInForce, number>> = {
   POST_ONLY: 1,
   IOC: 2,

@@ -58,8 +58,7 @@ export type Limiter = {
   /** Charges for opening a connection. Connections have a separate bucket, which requests cannot empty. */
   readonly limitConnection: (ip: string) => LimitVerdict
   /**
-   * Deducts amounts that other machines have already allowed from these buckets, even if a bucket becomes
-   * empty.
+   * Takes units from these buckets that other machines have already granted, even if a bucket becomes empty.
    */
   readonly drawnElsewhere: (draws: readonly Draw[]) => void
 }

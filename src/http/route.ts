@@ -175,7 +175,7 @@ type SseDefinition<Path extends TSchema, Query extends TSchema> = Described & {
   readonly refuse?: (
     request: RouteRequest<Static<Path>, Static<Query>, undefined>,
   ) => Rejection | undefined
-  /** Returns the first events. They are charged by their length, like an answer. */
+  /** Returns the events with which the stream begins. The client is charged for their length, as for an answer. */
   readonly first?: (request: RouteRequest<Static<Path>, Static<Query>, undefined>) => string
   readonly open: (
     request: RouteRequest<Static<Path>, Static<Query>, undefined>,

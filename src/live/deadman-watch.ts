@@ -9,7 +9,7 @@ import type { DeadmanSwitch } from '#domain/deadman.ts'
 import { DEADMAN_SWITCHES_MAX } from '#domain/limits.ts'
 import { inTime } from '#runtime/in-time.ts'
 
-/** Switches that become due within this time are read in advance. */
+/** Dead-man switches that fire within this time are read from the database in advance. */
 const AHEAD_MS = 60_000
 /**
  * Maximum wait for the database. Switches that are already known must not be delayed by a database that does not

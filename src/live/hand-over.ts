@@ -10,8 +10,8 @@ type HandOver = {
   /** Called after a thread was linked; if a move is under way, that thread is the next owner. */
   linked(): void
   /**
-   * Returns whether a move is under way. A move begins with its announcement and ends when this front has the current
-   * markets of the next owner, but at most `deadlineMs` later.
+   * Returns whether a move is under way. A move begins with its announcement. It ends when the thread of the next owner
+   * is linked, loaded and confirmed, or `deadlineMs` after the announcement.
    */
   isUnderWay(): boolean
 }

@@ -1,12 +1,11 @@
 /**
- * Short form of market events. Nearly all events are of three kinds. As full JSON, events of these kinds would cost the
- * market thread more time than matching. So they are stored and sent as lists with their fields in a fixed order. All
- * other events are plain JSON.
+ * Short form of market events. Nearly all events are of three kinds. As full JSON, they would cost the market thread
+ * more time than matching. So they are stored and sent as lists with a fixed order. Other events are plain JSON.
  *
  * A list begins with a letter for the event's kind, the id of its market (0 if equal to that of the event before) and
- * its sequence number. The order of the cells never changes. A new field goes to the end of the list, and lists without
- * the field stay readable. `test/log/fixtures/packed-v2.json` has one event of each kind in today's form.
- * `packed-v1.json` has events of older logs, in which market and kind are written in full.
+ * its sequence number. The order of the cells never changes. A new field goes to the end, and lists without it stay
+ * readable. The files `packed-v2.json` and `packed-v1.json` in `test/log/fixtures` have one event of each kind in
+ * today's form, and events of older logs, in which market and kind are written in full.
  */
 
 import assert from 'node:assert/strict'
@@ -39,10 +38,7 @@ type MatchedTail = LateTerms & {
   readonly taker?: OrderTags
   /** Tags of makers, by the index of the fill. */
   readonly makers?: readonly (readonly [index: number, tags: EchoedTags])[]
-  /**
-   * Indexes of the fills whose maker orders are for the other outcome. The taker's side shows whether these fills are
-   * mints or merges.
-   */
+  /** Indexes of the fills with makers of the other outcome: mints if the taker buys, merges if the taker sells. */
   readonly others?: readonly number[]
 }
 
@@ -211,7 +207,7 @@ function termsOf(
 }
 
 const RESTED_CELLS = HEAD_CELLS + 13
-/** Number of cells with the permit's nonce, in an order that returned to the book after a failed trade. */
+/** If a returned order has a permit, its list has one more cell: the nonce of the permit. */
 const PERMIT_CELLS = 1
 
 /**

@@ -516,7 +516,7 @@ test('the order service counts each client’s unfunded orders, and rate-limits 
   const from = () => ({ ...later(), ip: '10.0.0.1', principal })
   await service.place(structuredClone(submission), from())
   assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
-  // For an order with options, the service makes a new context. An unfunded order must still count against its client.
+  // For an order with options, the service makes a new context, which must still count an unfunded order of this client.
   await service.place({ ...structuredClone(submission), postOnly: true }, from())
   assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
   for (const code of ['INSUFFICIENT_FUNDS', 'INSUFFICIENT_ALLOWANCE'] as const) {

@@ -154,9 +154,9 @@ test('the log commands detect an exchange that hides or changes entries of its p
       )
       // The order still rests.
       await promise(logOf(0, 2), 'cancelled', 3)
-      await fails(/does not have the cancel/, 'receipt', file)
+      await fails(/does not contain the promised cancellation/, 'receipt', file)
       await promise(logOf(0, 3), 'cancelled', 2)
-      await fails(/does not have the cancel/, 'receipt', file)
+      await fails(/does not contain the promised cancellation/, 'receipt', file)
       await promise(logOf(0, 3), 'cancelled', 3)
       const redeemed = await call('receipt', file)
       assert.deepEqual([redeemed.code, redeemed.err], [0, ''])

@@ -138,7 +138,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.deepEqual(asks, [{ price: 420_000, size: 10_000_000 }])
     assert.match(await succeed('book', short), /SHARES +BID +ASK +SHARES\n +0\.42 +10\.00\n/)
     const bob = ['--size', '4', '--price', '0.5', '--account', '15']
-    assert.match(await succeed('order', 'buy', short, 'YES', ...bob), /1 order met at once/)
+    assert.match(await succeed('order', 'buy', short, 'YES', ...bob), /1 order matched at once/)
     const [open] = await json<OpenOrder[]>('orders', '--key-file', annFile)
     assert.deepEqual([open?.orderHash, open?.remainingSize], [sell.orderHash, 6_000_000])
     const hash = sell.orderHash.slice(0, 12)
@@ -192,8 +192,9 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(await succeed('positions', '--account', '15'), /Delphi.*realised profit 0\.00/s)
   })
 
-  await t.test('the watch commands print each change of books, trades and orders', async () => {
+  await t.test('the watch commands print each change of books, trades and orders', async (t) => {
     const stop = new AbortController()
+    t.after(() => stop.abort())
     const lines: string[] = []
     const env = { ...keys }
     const received = (text: string) => void lines.push(text)

@@ -107,7 +107,7 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   [
     'a NATS URL outside a cluster',
     { SIBYL_NATS_URL: 'nats://a' },
-    /^SIBYL_NATS_URL: .* SIBYL_ROLES is all$/,
+    /^SIBYL_NATS_URL: .* SIBYL_ROLES is "all": remove it, or set SIBYL_ROLES to single roles$/,
   ],
   [
     'a production cluster node without a cluster key',

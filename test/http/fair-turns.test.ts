@@ -39,7 +39,7 @@ function fixture() {
   return { turns, done, ask, pass, slice: () => slices.shift()?.(), slices }
 }
 
-test('work beyond an event-loop turn’s time limit waits; the IP address that has used the least time continues first', () => {
+test('if a turn of the event loop reaches its time limit, the remaining work waits, and the IP address that used the least time is served first', () => {
   const { done, ask, slice, slices } = fixture()
   for (let count = 1; count <= 6; count++) ask('a', `a${count}`)
   for (let count = 1; count <= 4; count++) ask('b', `b${count}`)

@@ -471,7 +471,7 @@ test('each item of a batch costs units, and a batch that costs more than the uni
   assert.equal((await send(14)).status, 200)
 })
 
-test('a body costs units by its length before parsing, and these units count towards the cost of its items', async (t) => {
+test('before a body is parsed, the client pays for its length; this payment counts towards the cost of its items', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100, ipPerSecond: 0.001 })
   const send = (text: string) => postText(`${url}/many`, text)
   const rubbish = await send('['.padEnd(20_000, ' '))

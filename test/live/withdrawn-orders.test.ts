@@ -84,7 +84,7 @@ const anOrder = (name: string) => ({
   nonce: '1' as Uint64,
 })
 
-test('a front refuses orders below their trader’s nonce limit after a single database query', async () => {
+test('a front queries a trader’s nonce limit once, and then refuses orders with lower nonces', async () => {
   const its = given()
   await its.turn()
   its.withdrawBelow('ann', 500)

@@ -416,8 +416,8 @@ test('the log reports a damaged or missing file of closed orders as corruption a
     assert.throws(() => partition.closedOrders(hashesOf(orders)), corrupt, `byte ${at}`)
     close(partition)
   }
-  // If a filter is not kept in memory, the log detects its damage when it reads the filter. Otherwise a closed order
-  // could count as new.
+  // A damaged filter that is not kept in memory must be detected when the log reads it. A damaged filter could make a
+  // closed order count as new.
   flip(dataBytes + 5)
   partition = open({ tailMax: 400, filterBytesMax: 0 })
   assert.throws(() => partition.closedOrders(hashesOf(orders)), corrupt)
@@ -458,7 +458,7 @@ test('the log deletes a closed-order file that it never recorded, but refuses to
   assert.throws(() => open(), /runs of closed orders were written/)
 })
 
-test('a log of an older version without files of closed orders can be copied and opened with all of its orders', async () => {
+test('a log of an older version, which has no files of closed orders, can be copied and opened, and has all orders', async () => {
   const orders = some(100)
   let partition = open()
   fill(partition, orders)

@@ -119,7 +119,7 @@ export async function withDatabase<Result>(
   }
 }
 
-/** Projects the log into a database up to its end, as the store does, so that the log can be archived and truncated. */
+/** Projects the whole log into a database, as the store does. After that, the log can be archived and truncated. */
 export async function projectAll(host: Host, database: Database): Promise<void> {
   const { log } = host
   const known = await claimLog(database, { logId: log.id, partitions: log.partitions })

@@ -279,7 +279,7 @@ test('a thread that cannot be terminated yet is reported, and restarted once it 
   await supervisor.stop()
 })
 
-test('a stop during the start ends the threads that were started and starts no others', async () => {
+test('if the supervisor is stopped while it starts, it ends the threads that run and starts no further ones', async () => {
   const { supervisor, start } = supervisorOf([echo, asker])
   const started = start()
   assert.equal(await supervisor.stop(), true)
@@ -322,7 +322,7 @@ test('if a thread that shares a worker does not start, the error names that thre
   assert.equal(await supervisor.stop(), true)
 })
 
-test('the supervisor uses a preloaded worker for the start, and stops a preloaded worker that is not needed', async () => {
+test('when a thread starts, the supervisor uses a preloaded worker, and it stops preloaded workers that are not needed', async () => {
   const { supervisor, start } = supervisorOf([{ ...echo, links: [] }])
   supervisor.preload([echo, { ...echo, name: 'nobody' }])
   await start()

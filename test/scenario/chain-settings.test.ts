@@ -13,6 +13,6 @@ test('the start error reports that another program uses the port of the local ch
   const said = await startRefusal({ devnet: true, environment })
   assert.match(
     said,
-    new RegExp(`^sibyl: port ${port} of the local chain is in use; SIBYL_DEVNET_PO`),
+    new RegExp(`^sibyl: port ${port} of the local chain is in use; set SIBYL_DEVNET_PORT `),
   )
 })

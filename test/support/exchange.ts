@@ -21,7 +21,7 @@ const OPEN = /is open \(\w+\) at (http:\/\/\S+)/
 const RUNS = /node (\S+) runs with/
 /** As `npm start` has it. */
 const USUAL_FLAGS = ['--import', './src/loader/hooks.js']
-/** Maximum number of characters, at the end of the output, that a failure shows. */
+/** A failing test shows at most this number of characters from the end of the output. */
 const OUTPUT_CHARS_MAX = 20_000
 
 export type Environment = Readonly<Record<string, string>>

@@ -19,7 +19,7 @@ export const NEEDS = [
 ] as const
 export type Need = (typeof NEEDS)[number]
 
-/** Imports that show a need: a source file, or a library with all its parts. */
+/** Source files and libraries by need. A test that imports one of them, even indirectly, has this need. */
 const SIGNS: Record<Exclude<Need, 'nothing'>, readonly string[]> = {
   // A browser test also needs an exchange, because the browser shows the exchange's page.
   browser: ['playwright-core'],

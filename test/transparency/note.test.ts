@@ -91,7 +91,7 @@ test('a checkpoint is parsed only with the key of its log', () => {
   const text = signCheckpoint(head, signer)
   assert.deepEqual(openCheckpoint(text, signer.key).head, head)
   assert.throws(() => openCheckpoint(text, newSigner(signer.key.name).key), /not signed/)
-  assert.throws(() => openCheckpoint(text, newSigner('example.com/other').key), /is of/)
+  assert.throws(() => openCheckpoint(text, newSigner('example.com/other').key), /belongs to/)
   assert.throws(() => openCheckpoint(text.replace('\n12\n', '\n13\n'), signer.key), /not signed/)
   assert.throws(() => openCheckpoint(text.replace('\n12\n', '\n012\n'), signer.key), /malformed/)
   assert.equal(parseTreeHead('origin\n1\nAA==\n'), undefined)

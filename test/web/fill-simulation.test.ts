@@ -34,7 +34,7 @@ test('a simulated sell takes the highest levels first, and the average is rounde
   assert.equal(fill.slippage, 2_308)
 })
 
-test('a simulated order fills implied levels, and a seller who merges gets the rest of a dollar, rounded down', () => {
+test('a simulated order fills implied levels, and in a merge the seller gets one dollar minus the other seller’s price, rounded down', () => {
   const asks = [{ price: 600_000, size: 15_000_000n, implied: 10_000_000n }]
   const bought = simulateFill({ side: 'buy', price: 610_000, size: 12_000_000 }, asks)
   assert.deepEqual(

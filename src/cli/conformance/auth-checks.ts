@@ -90,7 +90,7 @@ export const AUTH_CHECKS: readonly Check[] = [
       // server accepted the token.
       demandEqual('rejection of a valid token to be', first.status === 401, false)
       if (auth.singleUse)
-        demandEqual('the second use of a token to get status', (await use()).status, 401)
+        demandEqual('the status of a second use of a token to be', (await use()).status, 401)
     },
   },
   {

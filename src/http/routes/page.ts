@@ -32,8 +32,8 @@ type PagePreview = {
 }
 
 /**
- * Functions that return the preview of a share link from the part after `/m/` or `/e/`; undefined if the market or
- * event does not exist.
+ * Functions that return the preview for a share link. `name` is the part of the link after `/m/` or `/e/`. The preview
+ * is undefined if the market or event does not exist.
  */
 export type PagePreviews = {
   readonly [Kind in 'market' | 'event']: (name: string) => Promise<PagePreview | undefined>

@@ -1,14 +1,14 @@
 /**
- * Decides which permits of an account count, that is, allow the payments of their orders. The token accepts
- * the permits of an owner only in the order of their nonces. So a permit counts only while every nonce from
- * the chain's next one up to its own has an open, pending or promised order of the trader. Settlement sends
- * those permits along.
+ * Decides which permits of an account count. A permit that counts allows the payments of its order. The token accepts
+ * the permits of an owner only in the order of their nonces. So a permit counts only if the trader has an open, pending
+ * or promised order for every nonce from the chain's next nonce up to that of the permit. Settlement sends all of these
+ * permits.
  *
- * A permit stops counting in two cases. Its nonce is used on chain, by our settlement, another account or the
- * trader. Or an order with an earlier nonce ends with its permit unused, which leaves a gap. From then on,
- * the allowance on chain must cover the permit's order.
+ * A permit stops counting when its nonce is used on the chain, no matter by whom. It also stops counting when an order
+ * with an earlier nonce ends and its permit was not used, because then a nonce is missing. From then on, the allowance
+ * on the chain must cover the order.
  *
- * If a permit does not count, its order's needs are part of the account's `unpermitted` needs.
+ * If a permit does not count, the needs of its order are part of the account's `unpermitted` needs.
  *
  *   chain's next nonce 5      orders with 5, 6, 8      5 and 6 count, 8 does not; the next order must use 7
  */

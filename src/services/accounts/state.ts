@@ -102,7 +102,7 @@ export type AccountsDifference = {
 
 /** Events from which the thread makes metrics, log lines and commands. */
 export type AccountsEvent =
-  /** Needs are loaded from the database; the logs must be read from these offsets. */
+  /** The needs of the traders were loaded from the database. The logs must be read from the `checkpoints` on. */
   | {
       readonly type: 'CheckpointsLoaded'
       readonly checkpoints: readonly { readonly partition: number; readonly offset: number }[]

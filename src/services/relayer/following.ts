@@ -27,8 +27,8 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
   const transaction = { lane: news.lane, nonce: news.nonce }
   const { key, attempt } = readReference(news.reference)
   if (attempt !== one.attempt || one.stage !== 'follow') {
-    // This transaction belongs to an abandoned attempt. When the transaction ends, acknowledge it, and write its end
-    // unless a later attempt exists.
+    // This transaction belongs to an abandoned attempt. When the transaction ends, its result is acknowledged. The
+    // result is stored only if there is no later attempt.
     if (news.type !== 'finished') return
     const change = changeOf({ key, attempt, status: endOf(news), txHash: news.txHash }, context)
     write(state, { change, turn: 0, transaction }, context)
@@ -57,9 +57,9 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
       const { gas, txHash } = one
       const paid = news.gasUsed ?? 0
       context.emit({ type: 'ended', key, kind: one.operation?.kind, status, gas: paid, reason })
-      // The row's gas is the sum over all attempts. This process knows the sum only if it sent this attempt, or if this
-      // is the first attempt. Otherwise leave the row's gas unchanged: it already includes the gas limit of this
-      // attempt.
+      // The gas in the row is the sum over all attempts. This process knows the sum if it sent this attempt, or if this
+      // is the first attempt. If it does not know the sum, the row keeps the gas that it has, which includes the gas
+      // limit of this attempt.
       const isSumKnown = one.trial !== undefined || attempt === 1
       const known = news.gasUsed !== null && isSumKnown ? { gas } : {}
       const change = changeOf({ key, attempt, status, txHash, reason, ...known }, context)

@@ -80,9 +80,9 @@ export function markSent(state: SettlementState, batch: Batch): void {
 }
 
 /**
- * Follows a transaction again after a restart found it in the journal, or after a reorg removed it from its block. The
- * transaction is abandoned if one of its trades must not settle: the trade has failed, or an earlier block refused the
- * trade with a side at fault.
+ * Follows a transaction again that the journal has after a restart, or that a reorg removed from its block. Abandons the
+ * transaction if one of its trades must not settle, because the trade has failed or because the contract refused it in
+ * an earlier block and named a side at fault.
  */
 export function resumeBatch(
   state: SettlementState,

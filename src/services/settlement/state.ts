@@ -256,8 +256,8 @@ export type PendingSettlement = {
   /** The balance that was too low when the trade was last submitted; undefined once the trade is sent. */
   missing: MissingBalance | undefined
   /**
-   * The refusal of the trade by a block, with a side at fault; undefined if there was none. A reorg that
-   * removes the block does not clear it.
+   * Set if the contract refused the trade in a block and named a side at fault. A reorg that removes the block does not
+   * clear this field.
    */
   refusal: TradeRefusal | undefined
   /**

@@ -45,8 +45,8 @@ const ROLE = 'transparency'
  */
 const WRITE_DEADLINE_MS = 30_000
 /**
- * Minimum time between storing two segments of past books, which leaves time for checkpoints while the index catches
- * up.
+ * Minimum time between two writes of past books. While many books are written to catch up, the thread also needs time
+ * for checkpoints.
  */
 const BOOKS_EVERY_MS = 100
 /** Shortest time between two rounds of cosignatures. */

@@ -76,7 +76,7 @@ export async function giveLeases(database: Database, leases: readonly Lease[]): 
   await change(database, leases, `epoch = epoch + 1, expires_at = utc_timestamp(3)`, [])
 }
 
-/** Changes the rows of the leases that still have their epoch, and returns the number of these rows. */
+/** Changes the rows of those leases that no other node has taken since, and returns the number of changed rows. */
 async function change(
   database: Database,
   leases: readonly Lease[],

@@ -61,7 +61,7 @@ export async function openNeeds(
       after = rows.length < pageMax ? undefined : rows.at(-1)?.market_id
     }
     await pendingTrades(statements, pageMax, async (trades) => {
-      // Undecided trades may belong to markets that closed long ago; add those markets that were not passed on yet.
+      // A pending trade may belong to a market that closed long ago. If the market was not sent yet, it is sent now.
       const missing = new Set(
         trades.map(({ marketId }) => marketId).filter((marketId) => !sent.has(marketId)),
       )

@@ -55,7 +55,7 @@ function segmentOf(row: SegmentRow): BookSegment {
   }
 }
 
-/** Returns the number of leaves for which the books of a partition are stored. */
+/** Returns the number of leaves of a partition that the stored books include. */
 export async function publicBooksEnd(
   database: Database,
   { partition }: { readonly partition: number },

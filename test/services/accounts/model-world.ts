@@ -498,7 +498,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
 
   function place(one: Asked): void {
     const { market } = placeOf(one.order.marketId)
-    // An IOC or FOK order releases the funds of its unfilled part with its answer.
+    // When an IOC or FOK order is answered, it releases the funds of its unfilled part.
     const timeInForce = random.chance(0.4)
       ? random.pick(['POST_ONLY', 'IOC', 'IOC', 'FOK'] as const)
       : undefined

@@ -236,7 +236,7 @@ test('the fill limit of an order group counts a mint as a fill', () => {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('an unsettled mint counts as pending for both traders, and each can cancel the quantity that could return to them', () => {
+test('an unsettled mint counts as pending for both traders, and each trader can cancel the quantity that returns if the mint fails', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))

@@ -26,7 +26,7 @@ function holds(market: Market): void {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 }
 
-test('a market refuses an order that arrives after the order’s bookByMs time, but repeats its answer to an accepted order', () => {
+test('a market refuses an order that arrives after its bookByMs time; if the order was accepted before, its first answer is repeated', () => {
   const market = given()
   const nowMs = START_SEC * 1_000
   const late = place(market, buy('YES').at(0.4).size(5).named('late'), { bookByMs: nowMs - 1 })

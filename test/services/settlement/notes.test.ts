@@ -41,7 +41,7 @@ describe('after a kill, settlement still knows the earlier failed attempts of a 
 
   for (const isOpen of [true, false]) {
     const where = isOpen ? 'is sent again' : 'is lost'
-    it(`a trade refused in a block that a reorg removed still fails if its transaction ${where}`, async () => {
+    it(`a trade still fails after a reorg removed the block that refused it, if its transaction ${where}`, async () => {
       const world = new World()
       world.confirmations = 3
       world.foresees = false

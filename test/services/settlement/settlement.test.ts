@@ -457,7 +457,7 @@ describe('if the contract refuses a trade, the trade fails', () => {
     assert.deepEqual([world.status(setBack), world.status(poor)], ['matched', 'failed'])
   })
 
-  it('if the contract names no side at fault for a refused trade, the trade fails immediately with fault both', async () => {
+  it('if the contract refuses a trade without naming a side at fault, the trade fails immediately and both sides count as at fault', async () => {
     const world = new World()
     const faults: unknown[] = []
     world.answers = ({ status, fault, txHash }) => {
@@ -833,7 +833,7 @@ describe('settlement reverts and resends the trades of a batch that a reorg remo
     assertIdle(world.state)
   })
 
-  it('after a reorg, settlement sends and looks up no trades until markets have acknowledged the reverts', async () => {
+  it('after a reorg, settlement neither sends nor looks up trades until the markets have acknowledged the reverts', async () => {
     const world = new World()
     world.trade()
     await world.steps(4)

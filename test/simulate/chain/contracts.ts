@@ -96,7 +96,7 @@ export const EMPTY_WALLET: Wallet = {
   },
 }
 
-/** A signed permit, by the last word of its signature. */
+/** A signed permit. The model finds permits by the last word of their signature. */
 export type SignedPermit = {
   readonly owner: Address
   readonly nonce: bigint

@@ -41,7 +41,7 @@ const withdrawBelow = (database: Database, nonce: string, trader: string) =>
   )
 
 await onBothDatabases('orders that were cancelled on chain are found', (databases) => {
-  it('orders cancelled on chain are listed for cancelling while they are open or have unsettled fills', async () => {
+  it('orders that their traders withdrew on the chain are listed while they are open here or have unsettled fills', async () => {
     await withStore(databases, async (database) => {
       const bobs = { trader: address('bob'), side: SELL } as const
       const filled = { status: 'filled', remaining: 0 } as const

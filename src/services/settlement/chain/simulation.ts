@@ -35,11 +35,10 @@ export type RefusedTrade = {
   /** The block at which the contract refused the trade; undefined if the contract was not called. */
   readonly block?: number
   /**
-   * Set for a trade that was refused for a low balance. Contains each side's balance of the token that it pays with,
-   * and the allowance of each side that pays dollars, all at `block`. If a side's allowance is too low or its approval
-   * is missing, its balance is absent: older trades cannot change an allowance or approval, so the trade must not wait
-   * for them. If a side's order has an unused permit, its allowance is absent, because the permit replaces the
-   * allowance.
+   * Set for a trade that was refused for a low balance: what each side had at `block`. `buyer` and `seller` are the
+   * balances of the tokens that the sides pay with. The balance of a side is absent if its allowance is too low or its
+   * approval is missing. Older trades cannot change that, so the trade must not wait for them. The allowance of a side
+   * is absent if its order has an unused permit, which replaces the allowance.
    */
   readonly has?: {
     readonly buyer?: bigint

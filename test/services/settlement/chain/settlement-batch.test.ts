@@ -238,7 +238,7 @@ test('if the stablecoin refuses a trade’s transfers but allows those of other 
   assert.equal(revert, undefined)
 })
 
-test('no trade is refused while the stablecoin cannot be transferred by any account', async () => {
+test('while the stablecoin blocks all transfers, settlement refuses no trade', async () => {
   const stopped = { returned: REFUSED_TWICE, isStopped: true }
   const { refused, revert } = await simulationWith(stopped)([trade(buy('Ann1'))], ASKED)
   assert.deepEqual([refused, revert?.name], [[], 'CollateralStopped'])
