@@ -59,7 +59,7 @@ export function selectTests(asked: readonly string[], { fast = false } = {}): st
 
 /**
  * Matches changes of global state in a test file, which would affect other files in the same process. Reads of process
- * settings, and file names that end with `process.ts`, do not match.
+ * settings do not match, and neither do names of TypeScript files that end with the word process.
  */
 const PROCESS_WIDE =
   /\bprocess\.(?=\w)(?!ts\b|execPath\b|execArgv\b|platform\b|versions\b|env\b(?!\.\w+ \??\??=[^=]|\[))|\bdelete process\b|\bmock\b|\bglobalThis\b/

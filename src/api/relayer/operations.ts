@@ -219,6 +219,13 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       read: ctfRedemptionOf,
     }),
     batchRedemption(service),
+    ...resolutions(service),
+    ...withdrawals(service),
+  ]
+}
+
+function resolutions(service: RelayService): AnswerRoute[] {
+  return [
     single(service, {
       name: 'propose-resolution',
       operationId: 'relayProposal',
@@ -247,6 +254,12 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       examples: { 'YES won': SETTLEMENT_EXAMPLE },
       read: settleMarketOf,
     }),
+  ]
+}
+
+/** Withdrawals of orders, and of the right to sign them. */
+function withdrawals(service: RelayService): AnswerRoute[] {
+  return [
     single(service, {
       name: 'cancel-orders',
       operationId: 'relayCancellations',
