@@ -35,6 +35,11 @@ export type Refusal = {
 /** Minimum time between two reads of the kernel's list, in milliseconds. */
 const COUNT_EVERY_MS = 3_000
 /**
+ * Age in milliseconds from which counts are ignored. The list is not read while few connections are open, so the last
+ * counts may be from a time when a client had far more connections than now.
+ */
+const COUNTS_OLD_MS = 2 * COUNT_EVERY_MS
+/**
  * The kernel's list is read only while this thread has more connections than this share of the limit per IP
  * range. The share is small, because a range may have more connections in other threads.
  */
@@ -79,6 +84,7 @@ export function makeConnectionGate(ports: {
   }
 
   function hasTooMany(range: string): boolean {
+    if (nowMs() - countedAtMs >= COUNTS_OLD_MS) return false
     const site = siteOf(range)
     if ((byRange.get(range) ?? 0) > perIpMax) return true
     return site !== undefined && (byRange.get(site) ?? 0) > perIpMax * siteTimes

@@ -600,6 +600,16 @@ test('an IP address with too many connections can open no more until some are cl
   await turn()
   assert.deepEqual([gate.opened('192.0.2.1'), counts], [undefined, 2])
   assert.equal(gate.open(), 6)
+  counted = new Map([['192.0.2.1', 10]])
+  nowMs = 6_000
+  gate.opened('192.0.2.3')
+  await turn()
+  assert.equal(gate.opened('192.0.2.1')?.rejection.rejected, 'RATE_LIMITED')
+  nowMs = 60_000
+  assert.equal(gate.opened('192.0.2.1'), undefined, 'the counts are a minute old')
+  await turn()
+  assert.equal(gate.opened('192.0.2.1')?.rejection.rejected, 'RATE_LIMITED')
+  for (let count = 0; count < 4; count++) gate.closed()
   gate.closed()
   assert.equal(gate.open(), 5)
 })
