@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- all`: runs every benchmark, one after the other, and writes their figures as one table to
  * `loadtest/RESULTS.md`. `--quick` is passed to each benchmark. `--only front,orders` runs only these benchmarks, and
- * prints the table without writing it. Exits with 1 if a benchmark misses its bar or fails.
+ * prints the table without writing it. Exits with 1 if a benchmark fails or its ratio is below the minimum.
  */
 
 import { spawn } from 'node:child_process'
@@ -72,7 +72,8 @@ function run(command: string): Promise<BenchRun> {
 
 const head = {
   machine: machineText(),
-  // Reads the commit before the results are written, because a written file would mark the commit as changed.
+  // Reads the commit before the results are written. Otherwise the changed result file would add `-dirty` to the
+  // commit.
   commit: commitText(),
   date: new Date().toISOString().slice(0, 10),
   quick,

@@ -1,9 +1,9 @@
 /**
- * The harness of all benchmarks. It warms up both sides, ours and the peer's, and measures both in every round, so that
- * a noisy machine affects both equally. It takes medians and prints the result as one JSON object in the last line. The
- * result contains the ratio of our rate to the rate of the peer or limit in the same run. If the ratio is below the
- * bar, the process exits with 1. If the host of a virtual machine withheld processors, a line before the result shows
- * how much. The rates of such a run mean little, and its ratios are less exact.
+ * The harness of all benchmarks. Each benchmark compares our code with a peer or a limit. After a warm-up, every round
+ * measures both sides, so that a noisy machine affects both equally. The last line of the output is the result, one
+ * JSON object with medians. It contains the ratio of our rate to the rate of the peer or limit. If the ratio is below
+ * its minimum (`bar`), the process exits with 1. If the host of a virtual machine withheld processor time, a line
+ * before the result shows how much. The rates of such a run mean little, and its ratios are less exact.
  */
 
 import { ProcFile } from './proc-file.ts'
@@ -80,7 +80,7 @@ export function report(result: BenchResult): void {
 
 type ProcessorTimes = { readonly had: number; readonly stolen: number }
 
-/** Minimum share of withheld processor time that is reported; a smaller share is usual. */
+/** Share of processor time that the host must withhold before it is reported. Smaller shares are usual. */
 const STOLEN_TOLD = 0.03
 const stat = new ProcFile('/proc/stat')
 const begun = processorTimes()

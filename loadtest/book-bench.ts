@@ -1,12 +1,12 @@
 /**
- * Compares the book with the fastest order book on npm, on one recorded flow: 70 % places, of which about half cross,
- * and 30 % cancels of resting orders. Both books get the same calls through their normal interface and report the same:
- * the id, price and quantity of every fill, and the order that was cancelled. Our book also parses hashes and addresses
- * from hex, writes hashes as hex for every fill, and stores traders and expirations. The peer does none of this. A
- * second comparison measures the cost of an operation at 1,000,000 resting orders and at 1,000.
+ * Compares the book with the fastest order book on npm. Both replay one recorded flow: 70 % of the operations place
+ * orders, of which about half cross, and 30 % cancel resting orders. Both books report the same results: the id, price
+ * and quantity of every fill, and the order that was cancelled. Only our book also parses hashes and addresses from
+ * hex, writes hashes as hex for every fill, and stores traders and expirations. A second comparison measures the cost
+ * of an operation at 1,000,000 resting orders and at 1,000.
  *
- * In the first comparison about 10,000 orders rest, as in a busy market. Our book does not slow down if many orders
- * share one price. The peer does, because its cancel walks through all orders of a price.
+ * In the first comparison about 10,000 orders rest, as in a busy market. If many orders share one price, the peer slows
+ * down, because its cancel walks through all of them. Our book does not.
  */
 
 import assert from 'node:assert/strict'
@@ -99,13 +99,13 @@ class Recorder {
     const side = random.chance(0.5) ? BUY : SELL
     const tick = Math.floor(900_000 / this.#levels)
     const middle = this.#levels / 2
-    // A crossing order has the best price of the other side. Other orders stay in the half of the prices that
-    // belongs to their side.
+    // A crossing order has the best price of the other side. Other orders have a random price: bids in the lower half
+    // of the prices, asks in the upper half.
     const best = side === BUY ? this.book.bestAsk : this.book.bestBid
     const aside = random.int(0, middle - 1)
     const step = side === BUY ? middle - 1 - aside : middle + aside
     const price = crossing && best > 0 ? best : 1 + step * tick
-    // Crossing orders are small, or large if the book has grown. So the number of resting orders stays about the same.
+    // Crossing orders are small, unless the book has grown. This keeps the number of resting orders about the same.
     const small = crossing && this.book.count <= this.#target
     const size = random.int(1, small ? 20 : 100) * 1_000_000
     const order: OrderTerms = {
@@ -147,8 +147,9 @@ function place(book: Book, order: OrderTerms, result: MatchResult): Fill[] {
 const result = new MatchResult()
 
 /**
- * A recorded flow: the texts of all operations in one buffer and their numbers in another. Before each measurement it
- * is converted to fresh objects and texts, like commands that were just read from a message.
+ * A recorded flow of operations. One buffer contains their hashes and addresses as text, another one contains their
+ * numeric fields. Before each measurement the flow is converted to fresh objects and texts, like commands that were
+ * just read from a message.
  */
 class Recording<Call> {
   readonly #calls: number
@@ -286,8 +287,8 @@ function besidePeer(levels: number): Bench {
 }
 
 /**
- * Checks that an operation on a large book takes at most eight times as long as on a small book. Memory accesses on a
- * large book are slower.
+ * Checks that an operation on a large book takes at most eight times as long as on a small book. It takes longer there
+ * because memory accesses are slower.
  */
 function largeBesideSmall(): Bench {
   const rounds = quick ? 3 : 7

@@ -1,6 +1,7 @@
 /**
- * A node of `cluster-bench.ts`, as a worker thread with a bridge on NATS. The node that offers to run the store answers
- * the orders that arrive through the bridge. The other node passes the port of its link to the thread that started it.
+ * One of the two nodes of the bridge measurement in `cluster-bench.ts`. It is a worker thread with a bridge on NATS.
+ * The node that runs the store answers the orders that arrive through the bridge. The other node opens a link to the
+ * store, and sends the link's port to the thread that started this worker.
  */
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'

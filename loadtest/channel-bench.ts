@@ -58,7 +58,10 @@ async function throughChannel(total: number, width: number): Promise<number> {
   return (total * 1_000) / (performance.now() - startMs)
 }
 
-/** Sends one bare `postMessage` per request and per answer, with the same number of requests in flight. */
+/**
+ * Sends one bare `postMessage` per request and per answer. As many requests are in flight as in the run through
+ * channels.
+ */
 function throughBareMessages(total: number): Promise<number> {
   return new Promise((resolve) => {
     let sent = 0

@@ -1,10 +1,10 @@
 /**
  * `npm run bench -- close-market`: closes a market of 200,000 resting orders (`--orders`; `--quick`: 50,000). The first
- * part uses a real exchange on SQLite, which checks the health of its threads every 100 ms. The output shows how often
- * a thread was ended, and how long it took until every order had ended in the database. The second part uses the
- * projection alone (`--projection` runs only this part). The figure is the longest time for which the projection
- * blocked the event loop of its thread; the limit is 50 ms. Moments in which the host of a virtual machine withheld a
- * processor are left out, and counted.
+ * part uses a real exchange on SQLite, which checks the health of its threads every 100 ms. It prints how often a
+ * thread died, and how long it took until every order had ended in the database. The second part uses the projection
+ * alone, which writes events to the database (`--projection` runs only this part). The figure is the longest time for
+ * which the projection blocked the event loop of its thread; the limit is 50 ms. Delays while the host of a virtual
+ * machine withheld a processor do not count. Their number is printed.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -49,7 +49,7 @@ async function fill(dataDir: string): Promise<void> {
   await log.close()
 }
 
-/** Returns the number of rows of open orders; -1 until all rows exist. */
+/** Returns the number of open orders in the database; -1 until the database contains all `ORDERS`. */
 async function openIn(database: Database): Promise<number> {
   const [row] = await read(database, (em) =>
     em
@@ -141,8 +141,8 @@ async function endAll(database: Database, marketId: MarketId): Promise<number> {
 type Turn = { readonly lateMs: number; readonly stolenBefore: number }
 
 /**
- * Measures how late the timers of this thread fire, until the returned function is called. That function returns the
- * longest delay, and prints the delays that it left out.
+ * Measures how late the timers of this thread fire, until the returned function is called. That function prints the
+ * delays that the host caused, and returns the longest of the other delays.
  */
 function watchTurns(): () => number {
   const turns: Turn[] = []
@@ -156,8 +156,8 @@ function watchTurns(): () => number {
   }, 1)
   return () => {
     clearInterval(timer)
-    // The kernel may report withheld time only in the next turn. So a turn is left out if withheld time was
-    // reported during it or during the next turn.
+    // The kernel may report withheld processor time one turn late. So a turn does not count if such time was reported
+    // during it or during the next turn.
     const isDisturbed = ({ stolenBefore: before }: Turn, at: number): boolean =>
       before !== (turns[at + 2] ?? turns.at(-1)!).stolenBefore
     const longest = (of: readonly Turn[]) => Math.max(0, ...of.map(({ lateMs }) => lateMs))

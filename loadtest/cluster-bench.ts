@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- cluster`: measures the cost of several nodes. It sends signed orders over HTTP with 1, 2 and 3
- * market nodes, and messages of the stream with 1, 2 and 3 fronts. The processor time of all nodes per order or message
- * must not grow. Then it sends orders through the bridges of two nodes over NATS, 128 orders in a message. This rate is
- * compared with the rate of the same channel between two threads. `--orders`, `--stream` or `--bridge` runs only that
- * part.
+ * `npm run bench -- cluster`: measures the cost of additional nodes. It sends signed orders over HTTP with 1, 2 and 3
+ * market nodes, and messages of the stream with 1, 2 and 3 fronts. More nodes must not increase the processor time per
+ * order or message, summed over the nodes. Then it sends orders through the bridges of two nodes over NATS, 128 orders
+ * in a message. This rate is compared with that of the same channel between two threads. `--orders`, `--stream` or
+ * `--bridge` runs only that part.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -199,8 +199,7 @@ async function measureStream(count: number): Promise<void> {
       const seconds = (performance.now() - beganMs) / 1_000
       return sum(fronts.map(cpuUsOf)) - before - idle * seconds
     }
-    // Measures the cost of the orders without a reader. This cost is subtracted later, because it is not a cost of the
-    // stream.
+    // Measures the cost of the orders alone, without stream readers. It is subtracted later from the cost with readers.
     const bare = await cost(() => place(sign(CHANGES, [market])))
     const rssBefore = sum(fronts.map(rssOf))
     const readers = fronts.map(() => startProcess('./stream-readers.ts'))

@@ -26,7 +26,8 @@ const bench = (name: string, about: string): Record<string, Command> => ({
 })
 
 /**
- * Benchmarks. Each compares our code with a peer or a limit in the same run, and fails if the result misses its bar.
+ * Benchmarks. Each compares our code with a peer or a limit in the same run, and fails if the ratio is below its
+ * minimum.
  */
 export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench(

@@ -1,12 +1,12 @@
 /**
  * `npm run bench -- connections`: opens 100,000 WebSockets to one front (`--sockets`; `--quick`: 4,000), or as many as
- * the system's limit on open files allows. Each socket is subscribed to one book. Measures memory per socket including
- * the kernel's, CPU at rest, heartbeats, and the fan-out of a change to all sockets.
+ * the system's limit on open files allows. Each socket subscribes to one book. Measures the memory per socket in the
+ * process and in the kernel, CPU at rest, heartbeats, and the delivery of a change to all sockets.
  *
- * Then measures a reconnect storm at a real exchange: 20,000 clients (`--quick`: 2,000) lose their connection at the
- * same moment and reconnect with `since`, while orders are placed. The figure is the number of clients per second that
- * have their book again. It is compared with the rate at which as many clients reconnect to a bare uWebSockets.js
- * server.
+ * Then measures a reconnect storm at a real exchange while orders are placed. 20,000 clients (`--quick`: 2,000) lose
+ * their connection at the same moment. They reconnect and request the missed changes with `since`. The figure is the
+ * number of clients per second that have their book again. It is compared with the rate at which as many clients
+ * reconnect to a bare uWebSockets.js server.
  */
 
 import type { ChildProcess } from 'node:child_process'
@@ -35,7 +35,7 @@ const OTHER_FILES = 1_000
 const SOCKETS = filesWithin(Number(values.sockets) + OTHER_FILES) - OTHER_FILES
 const CLIENTS = filesWithin(Number(values.clients) + OTHER_FILES) - OTHER_FILES
 /**
- * Maximum number of connections of one client address, which has about 28,000 ports. Clients that reconnect have another
+ * Maximum number of connections from one client address, which has about 28,000 ports. Clients reconnect from another
  * address, because the ports of their old connections stay in use for a minute.
  */
 const PER_HOST = 20_000
@@ -211,8 +211,8 @@ type Markets = { markets: { id: MarketId }[] }
  */
 async function ourStorm() {
   progress(`connections: ${CLIENTS} clients come back to an exchange`)
-  // A front counts a closed connection until it notices the end. So the limit must allow twice as many connections as
-  // there are clients.
+  // A front counts a closed connection until it notices that the client has gone. During the storm, each client may
+  // count twice, so the limit must be twice the number of clients.
   const connectionsMax = String(2 * CLIENTS + OTHER_FILES)
   const exchange = await openExchange({
     environment: {

@@ -1,10 +1,9 @@
 /**
- * A process that uses as much CPU time as another process did, at the same times, and does nothing else: the control of
- * `hostile-soak.ts`.
+ * Uses as much CPU time as the attackers of `hostile-soak.ts` did, at the same times, and does nothing else. So it
+ * shows how much delay this CPU time alone causes.
  */
 
 import { once } from 'node:events'
-import { constants, setPriority } from 'node:os'
 
 /** CPU time (`usedMs`) that a process had used `atMs` milliseconds after its work began. */
 export type CpuMark = { readonly atMs: number; readonly usedMs: number }
@@ -14,7 +13,6 @@ export type BurnerWork = { readonly marks: readonly CpuMark[] }
 /** Interval between two bursts, the same as that of the attackers. */
 const PERIOD_MS = 20
 
-setPriority(constants.priority.PRIORITY_LOW)
 const [{ marks }] = (await once(process, 'message')) as [BurnerWork]
 const usedMs = (): number => {
   const { user, system } = process.cpuUsage()
@@ -24,8 +22,8 @@ const [fromMs, startedMs] = [usedMs(), performance.now()]
 const endMs = startedMs + (marks.at(-1)?.atMs ?? 0)
 let next = 0
 /**
- * Returns whether this process has used less CPU time than the other one by this time. The duration of a burst cannot
- * be used instead, because bursts take longer on a busy machine.
+ * Returns whether this process has used less CPU time than the measured process had at the same time of its run. The
+ * CPU time is compared because bursts of a fixed length would get less of it on a busy machine.
  */
 function isBehind(): boolean {
   const nowMs = performance.now()

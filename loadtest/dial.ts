@@ -13,8 +13,8 @@ export function addressOf(url: string): Address {
 }
 
 /**
- * Opens the connection. Text that is written earlier is sent as soon as the connection is open. `localAddress` is the
- * client's own IP address, if the client has several.
+ * Opens the connection. Text that is written before the connection is open is sent as soon as it opens. `localAddress`
+ * selects one of the client's IP addresses.
  */
 export function dial(
   { host, port, secure }: Address,

@@ -39,8 +39,8 @@ const base = loadSettings({
   SIBYL_DATA_DIR: dataDir,
   SIBYL_LOG_LEVEL: 'silent',
   SIBYL_DEVNET: 'false',
-  // The window for counting restarts is long. So even on a slow machine, the thread dies more often within the window
-  // than the limit allows.
+  // The window for counting restarts is long. So even on a slow machine, the thread dies in one window more often than
+  // the restart limit allows.
   SIBYL_RESTART_WINDOW_MS: '600000',
 })
 const server = await startPriceServer({ assets: base.feeds.assets, seed: 1, clock: systemClock })

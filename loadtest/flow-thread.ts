@@ -1,4 +1,4 @@
-/** Records flows in a separate thread, so that the recorded objects burden only that thread's garbage collector. */
+/** Records flows of commands in a separate thread, so that only its garbage collector handles the recorded objects. */
 
 import assert from 'node:assert/strict'
 import { closeSync, openSync, writeSync } from 'node:fs'

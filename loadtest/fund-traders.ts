@@ -1,8 +1,8 @@
 /**
- * Gives funds to the traders of a run, if the exchange has a local chain: dollars, shares of both outcomes of
- * every market, and the approvals that settlement needs. The money comes from demo traders, because the
- * account that can mint dollars also sends the settlements. The node of the local chain signs for the
- * traders, so that nothing has to be relayed.
+ * Gives funds to the traders of a run, if the exchange has a local chain: dollars, shares of both outcomes of every
+ * market, and the approvals that settlement needs. The dollars come from demo traders. They are not minted, because the
+ * account that can mint also sends the settlements. The node of the local chain signs for the traders, so that nothing
+ * has to be relayed.
  */
 
 import type { Account } from 'viem'
@@ -27,7 +27,8 @@ export type FundedChain = {
 const UNIT = 1_000_000n
 const BENEFACTORS = [15, 16, 17, 18, 19] as const
 /**
- * Total amount that one demo trader gives away. A trader of the run receives at most `GIFT_MAX`, half of it as shares.
+ * Total amount that one demo trader gives away to the traders of a load run. Each of them receives at most `GIFT_MAX`,
+ * half of it as shares.
  */
 const GIFTS = 400_000n * UNIT
 const GIFT_MAX = 20_000n * UNIT

@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- funds`: measures accepted signed orders per second, end to end over HTTP keep-alive. One exchange
  * reserves funds before it matches and the other does not, in the same run and on the same chain. The demo traders send
- * the orders; every other order matches. Nothing is settled.
+ * the orders. Every second order matches the order before it. Nothing is settled.
  */
 
 import { devnetKey } from '#devnet/accounts.ts'

@@ -1,16 +1,17 @@
 /**
  * `npm run soak -- ghosts`: wallets without funds buy everything that three honest makers offer, as fast as the rate
- * limits allow, while honest traders go on. Real settlement on a chain of its own.
+ * limits allow. Honest traders continue to trade meanwhile. Trades settle on a real chain that only this test uses.
  *
- *   --funds off|reserve   what the exchange does about it; reserve is the default
- *   --wallets 2           how many such wallets, each from an address of its own; 0 for what honest orders
- *                         take without them
+ *   --funds off|reserve   whether the exchange reserves funds before it matches; reserve is the default
+ *   --wallets 2           number of wallets without funds, each with its own client address; 0 measures
+ *                         honest orders without attackers
  *   --minutes 10
  *   --cooldown 0          the first pause of a trader at fault, in seconds
  *
- * The last line is the result: what the wallets got, how long the makers' offers were missing, what happened to honest
- * orders, and the gas of refused trades. It fails (exit code 1) if an honest order was refused, if a ghost was matched
- * although funds are reserved, or if gas was spent on refused trades.
+ * The last line is the result: the orders and matches of the wallets, and how long the makers' offers were missing from
+ * the book. It also contains the latencies and rejections of honest orders, and the gas of trades that failed on chain.
+ * The run fails (exit code 1) if an honest order was rejected or a trade failed on chain. It also fails if a wallet was
+ * matched although funds are reserved.
  */
 
 import assert from 'node:assert/strict'

@@ -1,8 +1,8 @@
 /**
  * The attackers of `ghost-attack.ts`, in a separate process, so that they affect honest orders only through the
- * exchange. Each wallet has an address of its own, buys everything that is offered, and sends its next order when the
- * last one is answered. If it is rate limited, it waits for the requested time. Orders are signed natively and sent as
- * bytes.
+ * exchange. Each wallet has its own client address, buys everything that is offered, and sends its next order after the
+ * answer to the last one. If it is rate limited, it waits for `TOLD_TO_WAIT_MS`. Orders are signed with a native
+ * library and sent as bytes.
  */
 
 import { randomBytes } from 'node:crypto'

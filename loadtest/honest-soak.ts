@@ -1,14 +1,14 @@
 /**
- * `npm run soak -- honest`: the funded demo traders place and cancel orders and trade with each other at an
- * exchange that reserves funds, with real settlement on a chain of its own. Every trade must settle exactly
- * once. Half of the orders are in a complementary market, where they are also minted and merged.
+ * `npm run soak -- honest`: the funded demo traders place and cancel orders and trade with each other at an exchange
+ * that reserves funds. Trades settle on a real chain that only this test uses. Every trade must settle exactly once.
+ * Half of the orders are in a complementary market, where trades may also mint and merge shares.
  *
  *   --minutes 10
  *   --every 200     milliseconds between two orders of one trader
  *
- * The last line is the result. The run fails (exit code 1) if a trade failed, was left pending or settled
- * twice, or if funds stay reserved after all orders have ended. It also fails if an order was refused for
- * another reason than that all funds of its trader are reserved.
+ * The last line is the result. The run fails (exit code 1) if a trade failed, was left pending or settled twice. It
+ * fails if funds stay reserved after all orders have ended. It also fails if an order was rejected, unless all funds of
+ * its trader were reserved.
  */
 
 import assert from 'node:assert/strict'
@@ -73,7 +73,7 @@ async function trade(account: number, endMs: number): Promise<void> {
       }
     } catch (error) {
       const code = error instanceof SibylError ? error.code : String(error)
-      // An order that was filled meanwhile has nothing left to cancel.
+      // `ORDER_CLOSED` is expected: the order may have been filled before its cancel arrived.
       if (code !== 'ORDER_CLOSED') refused.set(code, (refused.get(code) ?? 0) + 1)
     }
     await pause(EVERY_MS)
@@ -81,7 +81,7 @@ async function trade(account: number, endMs: number): Promise<void> {
   for (let open = await client.orders.list(); open.length > 0; open = await client.orders.list()) {
     for (const { orderHash, marketId, side } of open) {
       const order = { orderHash, marketId, side: side === BUY ? 'buy' : 'sell' } as const
-      // An order that was filled meanwhile is gone, too.
+      // The order may have been filled before its cancel arrives.
       await client.orders.cancel(order).catch((error: unknown) => {
         if (!(error instanceof SibylError && error.code === 'ORDER_CLOSED')) throw error
       })

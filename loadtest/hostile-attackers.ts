@@ -1,7 +1,6 @@
 /** The attackers of `hostile-soak.ts`, in a process of their own: every attack at the same time, from each address. */
 
 import { once } from 'node:events'
-import { constants, setPriority } from 'node:os'
 import type { CpuMark } from './cpu-burner.ts'
 import { largeFiles, longContentTypes, marketLists, misfitBodies } from './hostile-http.ts'
 import { conflatedSnapshots, tickerTopics } from './hostile-stream.ts'
@@ -28,9 +27,6 @@ export type HostileResult = {
 
 const MARK_MS = 100
 
-// Real attackers use the cores of other machines. So this process gets the lowest priority, and delays no thread of the
-// exchange.
-setPriority(constants.priority.PRIORITY_LOW)
 // Waits for the message with the attacks to run. Loading this program takes half a second of a core, which must not
 // count as part of the attack.
 process.send?.('loaded')

@@ -78,8 +78,8 @@ export function largeFiles(url: string, address: string, seconds: number) {
 }
 
 /**
- * Sends the requests in turn at a steady rate. If no connection is free, sends the delayed requests later, but at most
- * those of one second.
+ * Sends the requests in turn at a steady rate. If no connection is free, requests wait. At most `perSecond` requests
+ * wait, and further ones are dropped.
  */
 async function pound(
   url: string,

@@ -1,32 +1,34 @@
 /**
- * `npm run soak -- hostile`: an honest client places orders and asks for `/healthz` while one address, then ten,
- * attack the front and the stream in every known way at once, each within the default limits: media types and bodies
- * that are expensive to refuse, lists of markets, large files, ticker topics, and snapshots of a deep book.
+ * `npm run soak -- hostile`: an honest client places orders and requests `/healthz`, first without attackers (the quiet
+ * phase). Then attackers load the front and the stream in every known way at once: first from one address, then from
+ * ten. Each attack stays within the default limits. The attacks are media types and bodies that are expensive to
+ * reject, lists of markets, large files, ticker topics, and snapshots of a deep book.
  *
  *   --minutes 10     how long each of the two attacks lasts
- *   --attack names   only these of them, with commas between
+ *   --attack names   only the named attacks, separated by commas
  *
- * Each phase prints the p50 and p99 of both requests, their ratio to the quiet phase, the memory, and the CPU seconds of
- * the attackers, the busiest thread of the exchange (its front), and all of its threads. It fails (exit code 1) when a
- * p50 or p99 is more than 1.5 times the quiet one, when an honest request fails, or when memory grows in the second half
- * of an attack.
+ * Each phase prints the p50 and p99 of both requests, their ratio to the quiet phase, and the memory. It also prints
+ * the CPU seconds of the attackers, of the busiest thread of the exchange (its front), and of all its threads. The run
+ * fails (exit code 1) if a p50 or p99 is more than 1.5 times that of the quiet phase. It also fails if an honest
+ * request fails, or if memory grows in the second half of an attack.
  *
- * The attackers run in their own process but share the cores, so on few cores they cause part of the ratio. Therefore a
- * control follows each attack and lasts as long: another process uses the CPU time that the attackers used, at the same
- * times, and sends nothing.
- * `ratiosToControl` is what the exchange itself adds to that. Each phase also prints how late the front's event loop
- * was, and how late this program was in the slowest seconds: such delays are not the exchange's.
+ * The attackers share the cores with the exchange, so on few cores they cause part of the ratio. Therefore a control
+ * phase of the same length follows each attack. In it, another process uses as much CPU time as the attackers did, at
+ * the same times, and sends nothing. `ratiosToControl` compares the attack with this control, and shows what the
+ * exchange itself adds. Each phase also prints how late the event loops of the front and of this program were. Delays
+ * of this program are not delays of the exchange.
  */
 
-import { fork } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
-import type { MarketId } from '#domain/ids.ts'
+import { constants, setPriority } from 'node:os'
+import { fileURLToPath } from 'node:url'
 import { openExchange } from '../test/support/exchange.ts'
 import type { BurnerWork, CpuMark } from './cpu-burner.ts'
 import { Histogram } from './histogram.ts'
 import type { HostileResult, HostileWork } from './hostile-attackers.ts'
-import { deepenBook, readDomain } from './hostile-stream.ts'
+import { deepenBook, fillCaches, readDomain, readMarkets } from './hostile-setup.ts'
 import { type Answer, type Driver, openDriver, type Request, writeRequest } from './http-driver.ts'
 import { openResident } from './resident.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
@@ -42,9 +44,7 @@ const ORDERS_PER_SECOND = 40
 const HEALTH_PER_SECOND = 20
 const MARKETS = 1_000
 const RATIO_MAX = 1.5
-/**
- * Minimum latency of the quiet phase in a ratio. A smaller latency depends on the machine more than on the exchange.
- */
+/** Minimum divisor in ms of a ratio of latencies. Smaller latencies depend mostly on the machine. */
 const NOTICED_MS = 5
 const GROWTH_MAX = 1.1
 const SAMPLE_MS = 1_000
@@ -82,9 +82,7 @@ type Phase = {
 }
 
 const domain = await readDomain(url)
-const listed = await fetch(`${url}/api/v1/markets`)
-const { markets } = (await listed.json()) as { markets: { id: MarketId }[] }
-const ids = markets.map(({ id }) => id)
+const ids = await readMarkets(url)
 const traders = [makeTrader()]
 const residentMiB = await openResident(exchange.dataDir)
 
@@ -150,9 +148,7 @@ async function frontLateness(): Promise<number[]> {
   return LATE_SECONDS.map((le) => atMost('+Inf') - atMost(le))
 }
 
-/**
- * Measures by second how late the event loop of this program is. These delays must not be attributed to the exchange.
- */
+/** Measures, for each second, how late this program's event loop is. The exchange does not cause these delays. */
 function watchOwnLoop() {
   const lateMs: number[] = []
   const startedMs = performance.now()
@@ -219,12 +215,36 @@ async function measure(seconds: number): Promise<Phase> {
   }
 }
 
+/**
+ * Starts a program that the kernel runs only on a core that has nothing else to do. Real attackers use the cores of other
+ * machines. A low priority is not enough: a thread of the exchange that wakes would often wait until the attacker's time
+ * slice ends.
+ */
+function startIdle(file: string): ChildProcess {
+  const path = fileURLToPath(new URL(file, import.meta.url))
+  return spawn('chrt', ['--idle', '0', process.execPath, path], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+  })
+}
+
+/**
+ * Gives this program the highest priority, if the user may do so. Then the measured times contain fewer waits of this
+ * program for a core. The exchange must already run, because processes inherit the priority.
+ */
+function preferThisProgram(): void {
+  try {
+    setPriority(constants.priority.PRIORITY_HIGHEST)
+  } catch {
+    process.stdout.write('this user may not raise the priority, so the times contain own waits\n')
+  }
+}
+
 /** Starts the attackers when their program is loaded; `ended` resolves with their counts. */
 async function startAttackers(
   addresses: readonly string[],
   seconds: number,
 ): Promise<{ ended: Promise<HostileResult> }> {
-  const child = fork(new URL('./hostile-attackers.ts', import.meta.url))
+  const child = startIdle('hostile-attackers.ts')
   await once(child, 'message')
   const work: HostileWork = { url, addresses, seconds, only: ONLY }
   child.send(work)
@@ -239,7 +259,7 @@ async function startAttackers(
 
 /** Measures the honest client while another process uses as much CPU time as the attackers did. */
 async function control(marks: readonly CpuMark[], seconds: number): Promise<Phase> {
-  const child = fork(new URL('./cpu-burner.ts', import.meta.url))
+  const child = startIdle('cpu-burner.ts')
   const work: BurnerWork = { marks }
   child.send(work)
   const ended = once(child, 'exit')
@@ -268,8 +288,10 @@ function growth({ residentMiB: samples }: Phase): number {
 const ratioOf = (now: number, before: number): number => Number((now / before).toFixed(2))
 
 try {
+  preferThisProgram()
   const seconds = Math.max(1, Math.round(MINUTES * 60))
   await deepenBook(url)
+  await fillCaches(url)
   await measure(5)
   const calmSeconds = Math.min(CALM_SECONDS_MAX, seconds)
   const quiet = await measure(calmSeconds)

@@ -5,12 +5,8 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
-import { get, type IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { json } from 'node:stream/consumers'
-import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
-import { makeTrader, signOrders } from './signed-orders.ts'
+import { firstMarket, readMarkets } from './hostile-setup.ts'
 
 export type AttackFigures = {
   readonly sockets: number
@@ -25,11 +21,6 @@ const TICKER_MARKETS = 200
 const SNAPSHOT_SOCKETS = 20
 const SNAPSHOTS_PER_SECOND = 480
 const PULSE_MS = 50
-/**
- * Client address that requests the lists of markets. With the honest client's address, these requests would delay the
- * client's orders. The rate limit of an attacking address may be used up.
- */
-const LISTS_FROM = '127.0.8.254'
 
 /** Subscribes each of 100 sockets to 200 different sets of up to 200 markets each, and continues to read. */
 export async function tickerTopics(
@@ -37,9 +28,7 @@ export async function tickerTopics(
   address: string,
   seconds = 60,
 ): Promise<AttackFigures> {
-  const list = `${url}/api/v1/markets?limit=1000`
-  const { markets } = await read<{ markets: { id: string }[] }>(list, LISTS_FROM)
-  const ids = markets.map(({ id }) => id)
+  const ids: string[] = await readMarkets(url)
   const size = Math.min(TICKER_MARKETS, Math.max(1, ids.length - 1))
   const frame = (): string => {
     // Replaces some of the first `size` markets, so that each subscription has a different set.
@@ -79,36 +68,6 @@ export async function conflatedSnapshots(
     }),
     frame: () => JSON.stringify({ op: 'snapshot', sub }),
   })
-}
-
-/** Reads the domain for which orders of the exchange's first chain are signed. */
-export async function readDomain(
-  url: string,
-): Promise<{ chainId: number; verifyingContract: Address }> {
-  const config = await read<{
-    chains: { chainId: number; contracts: { settlement: string } }[]
-  }>(`${url}/api/v1/config`)
-  const [chain] = config.chains
-  if (chain === undefined) throw new Error('the exchange has no chain configured')
-  return { chainId: chain.chainId, verifyingContract: toAddress(chain.contracts.settlement) }
-}
-
-/** Makes the first market's YES book deep: resting bids, each at a price of its own. */
-export async function deepenBook(url: string, levels = 8_000): Promise<void> {
-  const domain = await readDomain(url)
-  const marketId = await firstMarket(url)
-  const trader = makeTrader()
-  const batchSize = 50
-  // Posts six batches from each address. An address may place 400 orders in a burst, and its connections count towards
-  // the same limit.
-  for (let from = 0; from < levels; from += batchSize) {
-    const orders = Array.from({ length: batchSize }, (_, index) => {
-      const price = 1_000 + 10 * (from + index)
-      // `signOrders` returns a sell and a buy. Only the buy is placed.
-      return signOrders({ count: 2, traders: [trader], markets: [marketId], domain, price })[1]
-    })
-    await post(url, `127.0.8.${1 + Math.floor(from / 300)}`, JSON.stringify({ orders }))
-  }
 }
 
 type Plan = {
@@ -186,40 +145,4 @@ function textFrame(text: string): Buffer {
     head.writeUInt16BE(payload.length, 2)
   }
   return Buffer.concat([head, payload])
-}
-
-async function firstMarket(url: string): Promise<MarketId> {
-  const list = `${url}/api/v1/markets`
-  const { markets } = await read<{ markets: { id: MarketId }[] }>(list, LISTS_FROM)
-  const [first] = markets.map(({ id }) => id).sort()
-  if (first === undefined) throw new Error('the exchange has no market')
-  return first
-}
-
-async function read<T>(url: string, address?: string): Promise<T> {
-  const asked = get(url, address === undefined ? {} : { localAddress: address })
-  const [response] = (await once(asked, 'response')) as [IncomingMessage]
-  return json(response) as Promise<T>
-}
-
-/**
- * Posts orders from a local address. The setup uses several addresses, so that the rate limit of one address does not
- * slow it.
- */
-function post(url: string, address: string, body: string): Promise<void> {
-  const { hostname, port } = new URL(url)
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host: hostname, port: Number(port), localAddress: address })
-    socket.on('error', reject)
-    socket.once('data', (chunk) => {
-      const status = chunk.toString('latin1', 9, 12)
-      socket.destroy()
-      if (status === '200' || status === '207') resolve()
-      else reject(new Error(`POST /api/v1/orders/batch returned ${chunk.toString('latin1')}`))
-    })
-    socket.write(
-      `POST /api/v1/orders/batch HTTP/1.1\r\nHost: ${hostname}:${port}\r\n` +
-        `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    )
-  })
 }

@@ -11,7 +11,7 @@ import { addressOf, dial } from './dial.ts'
 export type Answer = {
   /** 0 when there is no answer. */
   readonly status: number
-  /** Body of the answer, or the reason why there is none. */
+  /** Body of the answer, or the reason why no answer arrived. */
   readonly body: string
   readonly latencyMs: number
   /** Part of the latency before the request was sent: the sender was late, or no connection was free. */
@@ -63,7 +63,7 @@ export type Driver = {
   readonly unanswered: number
   /** Connections that are open now. */
   readonly connected: number
-  /** Reason why the last attempt to connect failed; '' if it did not. */
+  /** Reason why the last attempt to connect failed; '' if it succeeded. */
   readonly trouble: string
   /**
    * Sends all requests. Each connection sends its next request after the answer to its last one, so answers
@@ -83,8 +83,8 @@ export type Driver = {
 const ANSWER_MS_MAX = 30_000
 const RECONNECT_MS = 100
 /**
- * Maximum idle time of a connection that is still used. A server ends connections that are idle for 10 s, and a request
- * on such a connection would be lost.
+ * A connection that was idle for longer is replaced before the next request. A server ends connections that are idle
+ * for 10 s, and a request on such a connection would be lost.
  */
 const IDLE_MS_MAX = 5_000
 const SWEEP_MS = 500

@@ -54,15 +54,15 @@ export type LoadProgress = {
 const SAMPLES = 60
 const DRAIN_MS_MAX = 15_000
 const QUIET_MS_MAX = 20_000
-/** If all connections are gone for this long, the exchange counts as dead. */
+/** If no connection is open for this long, the run ends, because the exchange has probably stopped. */
 const GONE_MS = 2_000
 /** Maximum lateness (p99) of the tester's own sending. If it is exceeded, the tester's figures are not reliable. */
 const LATENESS_P99_MS_MAX = 20
 const BUSY_MAX = 0.9
 const BUSY_SECONDS_SHARE_MAX = 0.1
 /**
- * Minimum share of the planned operations that must be answered by the end of the plan, so that the exchange counts as
- * keeping up.
+ * Minimum share of the planned operations that must be answered by the end of the plan. Below it, the report says that
+ * the exchange did not keep up.
  */
 const HELD_SHARE = 0.98
 const HELD_SLACK_MS = 500
@@ -169,7 +169,8 @@ export async function runLoad(
       const busy = performance.eventLoopUtilization(now, idle).utilization
       idle = now
       const { due, answered, errors, latency } = recorder.takeInterval()
-      // On a busy machine a tick comes late, so its figures are divided by the time that really passed.
+      // On a busy machine a tick comes late and covers more than a second. So its counts are divided by the time that
+      // really passed.
       const tookMs = performance.now() - tickedMs
       tickedMs += tookMs
       const perSecond = (count: number): number => (count * 1_000) / tookMs
@@ -315,7 +316,8 @@ function explain(why: string, { sockets, connections }: LoadOptions): string {
 }
 
 /**
- * Repeats the comparison until all figures agree, because the last messages may be on their way. Returns the checks.
+ * Repeats the comparison until all figures agree, because the last messages may arrive late. Gives up after `quietMs`.
+ * Returns the checks.
  */
 async function compare(parts: {
   readonly target: Target
@@ -338,7 +340,7 @@ async function compare(parts: {
       wrongAnswerCount: recorder.wrongCount,
       booksWereEmpty,
     })
-    // A wrong value stays wrong; waiting helps only if something has not arrived yet.
+    // A wrong answer of the exchange cannot become right. Other failed checks may still pass when late messages arrive.
     const isSettled = checks.some(({ name, ok }) => !ok && SETTLED.includes(name))
     if (isTrue(checks) || isSettled || performance.now() > endMs) return checks
     await pause(500)

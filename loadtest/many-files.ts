@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 
 const RAISED = '--files-raised'
 
-/** Starts the script again with a higher limit if that of this process is too low. */
+/** Starts the script again with a higher limit if this process may open fewer than `files` files. */
 export function needFiles(files: number): void {
   const isRaised = process.argv.includes(RAISED)
   if (filesMax() >= files) return
@@ -23,8 +23,8 @@ export function needFiles(files: number): void {
 }
 
 /**
- * Returns how many of the wanted files a process can have open after `needFiles`, which raises the limit as far as the
- * hard limit allows.
+ * Returns `wanted`, or the hard limit on open files if it is lower. `needFiles` raises the limit as far as the hard
+ * limit allows.
  */
 export function filesWithin(wanted: number): number {
   try {

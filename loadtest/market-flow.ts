@@ -1,7 +1,7 @@
 /**
- * A recorded flow of commands for one or many markets: 70 % places of which about half cross, 30 % cancels of resting
- * orders. During the recording, each command is applied to a book, so that every cancel names a resting order. The
- * recording is not measured.
+ * A recorded flow of commands for one or many markets. 70 % of the commands place orders, about half of which cross. 30
+ * % cancel resting orders. During the recording, each command is applied to a book, so that every cancel names a
+ * resting order. The recording is not measured.
  */
 
 import { Book } from '#book/book.ts'

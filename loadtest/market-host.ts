@@ -1,7 +1,6 @@
 /**
- * A real market thread for measurements: `workers/market.ts` on a log in a folder of its own, with a
- * channel from the measuring thread, as a front has one. On demand the store and transparency threads
- * run beside it and publish its log.
+ * A real market thread for measurements: `workers/market.ts` with a log in its own folder. The measuring thread has a
+ * channel to it, like a front. For a public log, the store and transparency threads run beside it and publish its log.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -130,7 +129,7 @@ async function connect(one: RunningThread, other: RunningThread): Promise<void> 
 }
 
 function giveEnd({ control, name }: RunningThread, peer: string, port: MessagePort): Promise<void> {
-  // Comlink's type of a transfer list accepts only a browser's ports.
+  // The cast is needed because Comlink's type of a transfer list allows only browser ports.
   return control.connect(name, peer, transfer(port, [port as unknown as Transferable]))
 }
 

@@ -1,14 +1,14 @@
 /**
- * `npm run soak -- mixed`: all kinds of load at once, for a long time. Funded traders place, cancel and trade on a real
- * chain, readers request every kind of page, stream clients follow books and reconnect after cuts. Orders come at a
- * fixed rate, so that a slow minute shows as latency.
+ * `npm run soak -- mixed`: all kinds of load at once, for a long time. Funded traders place orders, cancel and trade on
+ * a real chain. Readers request every kind of page. Stream clients follow books, and reconnect after their connections
+ * are cut. Orders are sent at a fixed rate, so that a slow minute shows as latency.
  *
  *   --minutes 30
  *   --rate 30             orders per second, over all traders
- *   --funds off|reserve   off is the default, as the exchange has it
+ *   --funds off|reserve   off is the default, as in the exchange's own settings
  *
- * The last line is the result. It fails (exit code 1) if memory grows, if a trade failed or is left pending, if an
- * order got an unexpected answer, or if a book differs in the end.
+ * The last line is the result. The run fails (exit code 1) if memory grows, if a trade failed or is left pending, or if
+ * a request got an unexpected answer. It also fails if a client's book differs from the exchange's at the end.
  */
 
 import { readdir } from 'node:fs/promises'
@@ -45,8 +45,9 @@ const WARM_SHARE = 0.3
 const SLOPE_MAX = 2
 const MIB = 1_048_576
 /**
- * SQLite keeps pages of the database and of the log's partitions in memory up to these limits: until the files are that
- * large, memory grows with them without a leak. (`store/engine/database.ts`, `log/partition/partition-file.ts`)
+ * Maximum size of SQLite's caches for the database and for each partition of the log. While a file is smaller than its
+ * cache, memory grows with the file, and this is no leak. (`src/store/engine/database.ts`,
+ * `src/log/partition/partition-file.ts`)
  */
 const DATABASE_CACHE_MIB = 64
 const PARTITION_CACHE_MIB = 16
@@ -59,7 +60,7 @@ const s = await openSettled({
     SIBYL_SETTLEMENT_POLL_MS: '500',
     SIBYL_INDEXER_POLL_MS: '1000',
     SIBYL_LOG_LEVEL: 'error',
-    // The deadline that users have: a request that takes longer has failed.
+    // A request that takes longer fails. The default in tests is too long to notice slow requests.
     SIBYL_REQUEST_DEADLINE_MS: '5000',
   },
 })

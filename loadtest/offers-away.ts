@@ -1,7 +1,7 @@
 /**
- * Measures how long offers are missing from the book because they matched in a trade that later failed. It measures
- * each absence, from the match to the failure, by the market's own clock. It also sums the time in which less than half
- * of the offered quantity was in the book.
+ * Measures how long offers are missing from the book because they matched in a trade that later failed. Such an absence
+ * lasts from the match to the failure, by the market's own clock. Also sums the time in which less than half of the
+ * offered quantity was in the book.
  */
 
 import type { Client } from '#client/client.ts'

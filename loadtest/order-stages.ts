@@ -1,7 +1,7 @@
 /**
- * Splits the time of orders into stages. The exchange reports its own stages in `Server-Timing`. The sender adds how
- * late it sent, and the time outside of these stages. Quantiles of stages do not add up, because an order that is slow
- * in one stage is seldom slow in another.
+ * Splits the time of orders into stages. The exchange reports its own stages in `Server-Timing`. The sender adds its
+ * own delay, and the time that the exchange does not see. Quantiles of stages do not add up, because an order that is
+ * slow in one stage is seldom slow in another.
  */
 
 import { STAGES } from '#runtime/stage-meter.ts'
@@ -14,8 +14,8 @@ export type OrderStages = {
   /**
    * Returns the p50 and p99 of each stage in milliseconds. In addition to the stages of the exchange:
    * - `unsent`: the time until the request was sent
-   * - `outside`: the time on the way, and unread at either end
-   * - `between`: the time at the front before, after and between the stages
+   * - `outside`: the time in the network, and in buffers that the receiver has not read yet
+   * - `between`: the time at the front that belongs to no stage
    */
   line(): string
 }

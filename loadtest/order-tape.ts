@@ -1,7 +1,7 @@
 /**
- * The signed orders of a run, on disk in the order of the plan, because there may be many. Each thread signs its share
- * of the orders and writes them to a file, and the sender reads the files in turn. A record is the length of the body,
- * the order's hash, and the body.
+ * The signed orders of a run, on disk because there may be many. Each thread signs its share of the orders and writes
+ * them to its own file. The sender takes one order from each file in turn, so it sends the orders in the sequence of
+ * the plan. A record contains the length of the body, the order's hash, and the body.
  */
 
 import { closeSync, openSync, readSync } from 'node:fs'
@@ -88,7 +88,7 @@ export async function recordOrders(
   }
 }
 
-/** Reads a megabyte at a time, which comes from the system's cache and takes hardly any time. */
+/** Reads a megabyte at a time. The file is in the system's cache, so a read takes hardly any time. */
 function openReader(file: string) {
   const descriptor = openSync(file, 'r')
   let chunk = Buffer.alloc(0)

@@ -1,12 +1,12 @@
 /**
- * `npm run bench -- orders`: measures accepted signed orders per second, end to end over HTTP keep-alive, with the
- * durable log and the projector on and the sender on the same machine. The limit, measured in the same run, is the rate
- * at which one core recovers signatures.
+ * `npm run bench -- orders`: measures accepted signed orders per second, end to end over HTTP keep-alive. The durable
+ * log and the projector are on, and the sender runs on the same machine. The limit, measured in the same run, is the
+ * rate at which one core recovers signatures.
  *
- * Also shows the server's CPU time per order by kind of thread, as a multiple of one hash and recovery. At half of the
- * rate (open loop), it shows the latency of each stage. With `--permits` every buy brings a permit, which costs a
- * second recovery. With `--traces` one order of 100 is traced. With `--cores` it also measures one and two threads of
- * each kind, and computes the result for more cores.
+ * Also shows the server's CPU time per order: by kind of thread, and as a multiple of one hash and one signature
+ * recovery. Then sends orders at half of the rate (open loop) and shows the latency of each stage. With `--permits`
+ * every buy contains a permit, which costs a second recovery. With `--traces` one order of 100 is traced. With
+ * `--cores` it also measures one and two threads of each kind, and computes the rate for more cores.
  */
 
 import { makeOrderHasher } from '#domain/order-hash.ts'
@@ -25,8 +25,8 @@ const PER_ROUND = quick ? 6_000 : 15_000
 const ROUNDS = quick ? 3 : 5
 const WARMUPS = 1
 /**
- * Duration of the first part of the run at half load, which is measured separately. In this part V8 compiles code that
- * full load does not use. The compilation takes CPU time from the orders.
+ * The run at half load has two parts that are measured separately. This is the duration of the first part. During it,
+ * V8 compiles code that full load did not use, which takes CPU time from the orders.
  */
 const YOUNG_SECONDS = quick ? 6 : 10
 const STEADY_SECONDS = quick ? 4 : 10

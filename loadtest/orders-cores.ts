@@ -1,14 +1,15 @@
 /**
- * `npm run bench -- orders --cores`: measures how the rate of accepted orders grows from one to two threads of each
- * kind, and the CPU time per order of each kind. It computes the rate with more cores, and whether the store or the
- * cores limit this rate. Only the store always has one thread; all other kinds may have as many threads as needed.
+ * `npm run bench -- orders --cores`: measures the rate of accepted orders with one and with two threads of each kind.
+ * Also measures the CPU time per order in each kind of thread. From this it computes the rate with more cores, and
+ * whether the store or the cores limit this rate. Only the store always has one thread; all other kinds may have as
+ * many threads as needed.
  */
 
 import { openExchange } from '../test/support/exchange.ts'
 import { median, progress } from './bench.ts'
 import { openOrderFlow, requestOf } from './order-flow.ts'
 
-/** Processor time of an order in µs, by the kind of its thread. */
+/** CPU time per order in µs, for each kind of thread. */
 export type OrderCosts = Readonly<Record<'verify' | 'front' | 'market' | 'store' | 'other', number>>
 
 type Measured = { readonly perSecond: number; readonly costs: OrderCosts }
@@ -16,9 +17,9 @@ type Measured = { readonly perSecond: number; readonly costs: OrderCosts }
 const KINDS = ['verify', 'front', 'market', 'store'] as const
 
 /**
- * Returns the CPU time per order of each kind. `other` is mainly threads without a name: V8's helpers, which compile
- * and collect garbage, and the threads that copy write-ahead files. Compilation takes much CPU time right after a
- * process has started, and none later.
+ * Returns the CPU time per order in each kind of thread. `other` is mainly threads without a name: V8's helpers, which
+ * compile and collect garbage, and the threads that copy write-ahead files. Compilation takes much CPU time right after
+ * a process has started, and none later.
  */
 export function costsOf(
   before: ReadonlyMap<string, number>,
@@ -38,8 +39,8 @@ export function costsOf(
 }
 
 /**
- * Computes the maximum rate with this many cores. `full` is the limit of this rate: the single thread of the store, or
- * the cores. Every other kind has as many threads as it needs.
+ * Computes the maximum rate with this many cores. The store has one thread, and every other kind has as many threads as
+ * it needs. `full` is what limits the rate: the store or the cores.
  */
 export function calculate(
   costs: OrderCosts,

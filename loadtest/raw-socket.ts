@@ -14,7 +14,9 @@ export type RawSocket = {
 }
 
 export type RawHearing = {
-  /** Called with a text frame: `length` bytes of `data` from `at` on, valid until this returns. */
+  /**
+   * Called with a text frame: `length` bytes of `data` from `at` on. The bytes are valid only until this call returns.
+   */
   text(data: Buffer, at: number, length: number): void
   /** Called once when the connection is over: refused, broken, or closed by the server. */
   closed(why: string): void

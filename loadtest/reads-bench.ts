@@ -4,11 +4,11 @@
  * that sends the same bytes. Requests go over 16 connections, and each endpoint is requested for many markets and
  * users. The requested markets have open orders, so the exchange treats them as trading.
  *
- * The bars: p99 with 1,000,000 trades is at most twice the p99 with 10,000, and the most frequent reads reach the rates
- * of `RATES`. The CPU time of an answer is measured for the whole exchange, and other programs do not affect it.
- * `--uncached` turns the fronts' short-lived caches off, so that every request reaches the database. `--rounds` sets
- * the number of rounds. `--requests` sets the maximum number of requests in a round. A slow endpoint gets fewer
- * requests, about as many as fit into `ROUND_MS`, but at least 200 unless `--requests` is lower.
+ * Passes if the p99 with 1,000,000 trades is at most twice the p99 with 10,000, and the most frequent reads reach the
+ * rates of `RATES`. The CPU time of an answer is that of the whole exchange, without other programs. `--uncached` turns
+ * the fronts' short-lived caches off, so that every request reaches the database. `--rounds` sets the number of rounds.
+ * `--requests` sets the maximum number of requests in a round. A slow endpoint gets only as many requests as fit into
+ * `ROUND_MS`, but at least 200 unless `--requests` is lower.
  */
 
 import { type ChildProcess, fork } from 'node:child_process'
@@ -40,7 +40,10 @@ const RATES: Readonly<Record<string, number>> = {
   ...{ 'users/activity': 2_000, 'users/positions': 2_000, 'trades?before': 2_000 },
   ...{ markets: 6_000, 'markets?category': 2_000, settlements: 5_000, positions: 5_000 },
 }
-/** Number of requested markets and users; few enough that each list has the same length on both sides. */
+/**
+ * Number of different markets and users that are requested. It is small, so that the requested lists have the same
+ * length at both exchanges.
+ */
 const DIFFERENT = 50
 const LARGE = quick ? 100_000 : 1_000_000
 const MARKETS = quick ? 10_000 : 100_000
@@ -136,7 +139,7 @@ try {
   for (const exchange of exchanges) await exchange.dispose()
 }
 
-/** Reports the endpoint whose rate is furthest below its minimum, or least above it. */
+/** Reports the endpoint with the lowest rate relative to its minimum in `RATES`. */
 function reportRates(rows: readonly Row[]): void {
   const wanted = rows.flatMap(({ endpoint, many }) => {
     const bar = RATES[endpoint]
@@ -179,8 +182,8 @@ async function prepareSide(size: {
     async prepare(dataDir) {
       const database = await openDatabase(`sqlite:${join(dataDir, 'sibyl.db')}`)
       await migrate(database)
-      // Turns off syncing: a benchmark that is killed starts over, so nothing has to be on the disk. The indexes fit
-      // into the memory of the cache.
+      // Turns off syncing: a benchmark that is killed starts over, so its data need not survive a crash. Enlarges the
+      // cache, so that the indexes fit into it.
       for (const pragma of ['synchronous = off', 'cache_size = -1000000']) {
         await sqlConnection(database).execute(`pragma ${pragma}`)
       }
@@ -248,7 +251,10 @@ async function compare(endpoint: string, small: Side, large: Side, plain: Driver
 }
 
 type Figures = { readonly rate: number; readonly p99: number }
-/** The figures of one endpoint: with many trades, with few, and of a bare route that sends the same bytes. */
+/**
+ * Figures of one endpoint: at the exchange with many trades, at the exchange with few, and at a bare route that sends
+ * the same bytes.
+ */
 type Row = {
   readonly endpoint: string
   readonly many: Figures & { readonly cpuUs: number }

@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- recovery`: measures how fast events are replayed, and how long a market with a million resting
- * orders takes to recover, from its log and from a snapshot. It also measures the longest pause of that market while
- * nine snapshots of it are taken. A pause is a step of a snapshot, or the additional time that a batch or a wait takes
- * during a snapshot. The limit of a pause is 10 ms. Moments in which the host of a virtual machine withheld a processor
- * are left out, and counted.
+ * `npm run bench -- recovery`: measures how fast events are replayed. It measures how long a market with a million
+ * resting orders takes to recover, from its log and from a snapshot. It also measures the longest pause of that market
+ * while nine snapshots of it are taken. A pause is a step of a snapshot, or the additional time that a batch or a timer
+ * takes during a snapshot. The limit of a pause is 10 ms. Moments in which the host of a virtual machine withheld a
+ * processor do not count. The output shows how many measurements remain.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -123,8 +123,8 @@ class Tape {
 }
 
 /**
- * Batches of one measurement. `size` is the number of commands in a batch. The lists contain the bytes of each batch in
- * the file. The batches run during a snapshot (`beside`), right after it (`after`), and without a snapshot (`without`).
+ * Batches of one measurement, each of `size` commands. They were recorded in a file; the lists contain their lengths in
+ * bytes. The batches run during a snapshot (`beside`), right after it (`after`), and without a snapshot (`without`).
  */
 type Probe = {
   readonly size: number
@@ -137,8 +137,8 @@ type Probe = {
 type Turn = {
   readonly when: 'without' | 'during'
   /**
-   * Duration of the snapshot's step. The step waits for nothing, so any time beyond its CPU time (`stepCpu`) was taken
-   * by other programs.
+   * Duration of the snapshot's step. The step never waits, so if it took longer than its CPU time (`stepCpu`), other
+   * programs used the core.
    */
   step: number
   stepCpu: number
@@ -156,8 +156,9 @@ function newTurn(when: Turn['when']): Turn {
 }
 
 /**
- * Takes a snapshot in many steps, one between every two batches, as a market thread does. Continues with batches for a
- * while, because the previous snapshot is removed in the background. Then measures as many turns without a snapshot.
+ * Takes a snapshot as a market thread does: in many steps, one between every two batches. Then measures more batches as
+ * part of the snapshot, because the previous snapshot is still being removed in the background. Then measures the same
+ * number of turns without a snapshot.
  */
 async function probe(hosted: Hosted, tape: Tape, { beside, after, without }: Probe) {
   const turns: Turn[] = []
@@ -197,8 +198,8 @@ async function probe(hosted: Hosted, tape: Tape, { beside, after, without }: Pro
 }
 
 /**
- * Leaves out turns in which the host withheld a processor. The kernel may report withheld time only in the
- * next turn, so a turn is left out if such time was reported during it or during the next turn.
+ * Leaves out turns in which the host withheld a processor. The kernel may report this one turn late, so a turn is also
+ * left out if withheld time was reported during the next turn.
  */
 function undisturbed(turns: readonly Turn[]): Turn[] {
   return turns.filter(

@@ -41,7 +41,7 @@ export async function heapsOf(url: string): Promise<Map<string, number>> {
 export async function bytesIn(folder: string): Promise<Map<string, number>> {
   const sizes = new Map<string, number>()
   for (const path of await readdir(folder, { recursive: true })) {
-    // A file may be removed while it is read.
+    // The file may have been removed since the folder was listed.
     const found = await stat(join(folder, path)).catch(() => undefined)
     if (found?.isFile() !== true) continue
     const name = path.split('/', 1)[0] ?? path

@@ -27,7 +27,7 @@ if (args.includes('--help') || args.includes('-h')) {
 }
 
 async function main(options: LoadOptions): Promise<void> {
-  // Loaded only now, so that help and errors about options appear at once.
+  // These modules are loaded only here, so that help and errors about options appear at once.
   const { makeFolder } = await import('#config/make-folder.ts')
   const { runLoad } = await import('./load.ts')
   try {

@@ -19,7 +19,7 @@ const NEWS_EVERY = 1_000
 const sign = makeOrderSigner(task.domain)
 const traders: (Trader | undefined)[] = []
 const expiration = String(task.expirationSec) as Uint64
-// The nonces of a run's orders are consecutive and start at the run's own number.
+// The nonces of a run are consecutive. The first one is derived from the hash of `salt`, so runs use different nonces.
 const nonces = createHash('sha256').update(task.salt).digest().readBigUInt64BE() >> 1n
 const descriptor = openSync(task.file, 'w')
 const buffer = Buffer.allocUnsafe(BUFFER_BYTES)

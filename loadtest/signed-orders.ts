@@ -1,6 +1,6 @@
 /**
- * Makes traders, and signs orders before a run, natively, so that the sender is never the bottleneck. Half of the
- * orders match: sells and buys at one price alternate, and each buy matches the sell before it.
+ * Makes traders, and signs orders before a run. Signing uses a native library, so that the sender is never the
+ * bottleneck. By default, sells and buys at one price alternate, and each buy matches the sell before it.
  */
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -55,7 +55,10 @@ export function makeOrderSigner(domain: OrderDomain): OrderSigner {
   }
 }
 
-/** Signs one unlimited permit per trader. Without reservations, all orders of a trader may carry the same permit. */
+/**
+ * Signs one unlimited permit per trader. If the exchange reserves no funds, all orders of a trader may carry the same
+ * permit.
+ */
 export function signPermits(
   traders: readonly Trader[],
   domain: OrderDomain,
@@ -82,7 +85,10 @@ export function signPermits(
   )
 }
 
-/** Signs `count` orders of these traders in these markets. Every second order matches the order before it. */
+/**
+ * Signs `count` orders of these traders in these markets. Unless `side` is set, every second order matches the order
+ * before it.
+ */
 export function signOrders(options: {
   readonly count: number
   readonly traders: readonly Trader[]

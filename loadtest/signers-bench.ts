@@ -1,7 +1,8 @@
 /**
- * `npm run bench -- signers`: compares two rates on an exchange with its own chain: of orders that a delegate signed,
- * and of orders that the trader signed. Also shows the server's CPU time per order and the latency at a fixed rate for
- * both kinds, and for orders of contract accounts (Safes), whose code checks each signature. No order matches.
+ * `npm run bench -- signers`: compares the rate of orders that a delegate signed with the rate of orders that the
+ * trader signed. The exchange has its own chain. For both kinds, the run also prints the server's CPU time per order,
+ * and the latency at a fixed rate. It also measures orders of contract accounts (Safes), whose code checks each
+ * signature. No order matches.
  */
 
 import type { Hex } from 'viem'
@@ -29,8 +30,8 @@ const STEADY_PER_SECOND = 200
 const STEADY_SECONDS = quick ? 4 : 10
 const CONTRACT_ORDERS = quick ? 600 : 2_000
 /**
- * Number of connections of the sender. It is the maximum number of contract accounts that a front queries at the same
- * time.
+ * Number of connections that send orders of contract accounts. A front runs at most this many signature queries to
+ * contract accounts at the same time.
  */
 const CONTRACT_CONNECTIONS = 16
 const PRICE = 400_000
@@ -117,8 +118,8 @@ try {
     bench: 'signers',
     unit: 'accepted orders/s signed by delegates',
     peer: 'orders signed by their traders',
-    // The bar is low, because the exchange records an order of a delegate in the database before its market gets the
-    // order.
+    // The required ratio is low: the exchange records an order of a delegate in the database before it sends the order
+    // to its market.
     bar: 0.25,
     rounds: ROUNDS,
     warmups: WARMUPS,

@@ -1,7 +1,7 @@
 /**
- * Measures the cost of the price stream: the prices of one asset to 2,000 readers. In the same run, the rate is
- * compared with that of a bare loop of uWebSockets.js that writes the same bytes to as many responses. The CPU time per
- * event must meet the same bar.
+ * Measures the rate and the CPU time of the price stream, which sends the prices of one asset to 2,000 readers. The
+ * peer is a bare loop of uWebSockets.js that writes the same bytes to as many responses in the same run. The ratio of
+ * the rates and the ratio of the CPU times per event must both be at least `BAR`.
  */
 
 import type { ChildProcess } from 'node:child_process'
@@ -11,7 +11,7 @@ import { received, startProcess, stopProcess } from './reader-process.ts'
 import type { ToSseReaders } from './sse-readers.ts'
 
 const READERS = 2_000
-/** Number of events in flight. The next events are sent when all readers have received these events. */
+/** Number of events sent at a time. The next events are sent when all readers have received the previous ones. */
 const WINDOW = 8
 const WINDOWS = quick ? 8 : 20
 const BAR = 0.7
@@ -41,7 +41,7 @@ async function startSide(kind: 'front' | 'bare'): Promise<Side> {
   return { server, readers, cpuUs: [] }
 }
 
-/** Returns the events per second at all readers together. */
+/** Returns the number of events per second that all readers together receive. */
 async function deliver(side: Side, isWarmup: boolean): Promise<number> {
   const cpuMs = await cpuMsOf(side.server)
   const beganMs = performance.now()

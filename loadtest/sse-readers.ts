@@ -7,7 +7,7 @@ import { connect } from 'node:net'
 
 export type ToSseReaders =
   | { readonly open: number; readonly port: number }
-  /** Requests a report when each reader has received this many more events. */
+  /** Requests a `done` message when each reader has received this many more events. */
   | { readonly expect: number }
 
 const MARK = Buffer.from('data: ')
@@ -23,7 +23,8 @@ const done = (): void => void process.send?.({ done: true })
 type Reader = { got: number; tail: Buffer }
 
 function take(reader: Reader, chunk: Buffer): void {
-  // A chunk may end in the middle of the text that begins an event.
+  // A chunk may end in the middle of the text that begins an event. So the search includes the end of the previous
+  // chunk.
   const data = reader.tail.length === 0 ? chunk : Buffer.concat([reader.tail, chunk])
   let at = 0
   for (let found = data.indexOf(MARK, at); found >= 0; found = data.indexOf(MARK, at)) {

@@ -1,7 +1,7 @@
 /**
  * The two servers that `sse-bench.ts` compares, each in a process of its own. `front`: the front with its price stream,
- * fed with prices of one asset. `bare`: uWebSockets.js alone, writing the bytes that the front would have written to as
- * many responses. Both write on request.
+ * fed with prices of one asset. `bare`: uWebSockets.js alone, which writes the same bytes to the same number of
+ * responses. Each server writes only when it is told to.
  */
 
 import { App, type HttpResponse, us_socket_local_port } from 'uWebSockets.js'
@@ -62,7 +62,7 @@ async function startOurs(): Promise<Server> {
   return { port, publish: () => board.priced(nextPrice()) }
 }
 
-/** Returns the texts that our front writes for these prices. */
+/** Returns `count` texts as the front would write them, one for each new price. */
 function textsOf(count: number): string[] {
   const texts: string[] = []
   const board = makePriceBoard(

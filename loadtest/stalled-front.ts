@@ -1,8 +1,8 @@
 /**
- * `npm run soak -- stalled-front [seconds]`: a market thread sends its events, as fast as it can, to a front whose
- * event loop is blocked. Prints the bytes of the sent events and the growth of the process. Then the front continues,
- * and must be notified of the lost events. Exits with 1 if the front is not notified, or if the process grew by more
- * than `GROWTH_MIB_MAX`.
+ * `npm run soak -- stalled-front [seconds]`: sends events, as fast as possible, from a market thread to a front whose
+ * event loop is blocked. Then the front continues. If events were dropped, the front must receive a loss notice. Prints
+ * the size of the sent events and the growth of the process's memory. Exits with 1 if the notice is missing, or if the
+ * memory grew by more than `GROWTH_MIB_MAX`.
  */
 
 import { MessageChannel, Worker } from 'node:worker_threads'
@@ -13,7 +13,10 @@ type Told = { MarketEvents: { takes: { rows: Uint8Array[] }; answers: undefined 
 const ROWS = 100
 const ROW_BYTES = 250
 const MIB = 1024 * 1024
-/** Maximum growth of the process. A link queues at most 16 MiB, and garbage and the workers need some more memory. */
+/**
+ * Maximum growth of the process's memory in MiB. A link between threads queues at most 16 MiB; the rest is for garbage
+ * and the worker.
+ */
 const GROWTH_MIB_MAX = 64
 
 const seconds = Number(process.argv[2] ?? 10)

@@ -1,4 +1,7 @@
-/** The front of `stalled-front.ts`: receives nothing until it may continue, then reports what it received. */
+/**
+ * The front of `stalled-front.ts`. It blocks its thread until `stalled-front.ts` sets `gate`. Then it receives the
+ * queued messages, and reports how many events and loss notices it received.
+ */
 
 import { type MessagePort, parentPort } from 'node:worker_threads'
 import { Channel } from '#runtime/channel.ts'

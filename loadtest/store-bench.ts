@@ -1,15 +1,15 @@
 /**
- * Measures how many rows per second the projection writes, on SQLite and on MariaDB. The rate is compared with the
- * ORM's own `insertMany`, which writes 500 rows at a time into the same tables in the same run. Besides inserting rows,
- * a batch of the projection moves its checkpoint and changes orders of the previous batch. A changed order counts as a
- * row.
+ * Measures how many rows per second the projection writes, on SQLite and on MariaDB. The peer is the ORM's own
+ * `insertMany`, which writes 500 rows at a time into the same tables in the same run. A batch of the projection does
+ * more than insert rows: it also moves the checkpoint and changes orders of the previous batch. A changed order counts
+ * as a row.
  *
  * `SIBYL_TEST_MYSQL_URL` names the MariaDB server; the default is port 3306 of this machine. If no server answers, only
  * SQLite is measured.
  *
- * On MariaDB, the run also compares 1, 2 and 4 concurrent connections that write four partitions with the same traders.
- * It measures large batches, as a projection writes when it catches up, and small batches, as it writes when it follows
- * the log.
+ * On MariaDB, the run also writes four partitions over 1, 2 and 4 connections at the same time. All partitions have the
+ * same traders. Large batches are measured first: a projection writes them while it catches up with the log. Then small
+ * batches are measured: a projection writes them while it follows the log.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -143,7 +143,7 @@ async function measure(name: string, url: string, bar: number): Promise<BenchRes
       return rate(batches, (batch) => project(database, batch))
     },
     theirs: async () => {
-      // `insertMany` can only insert rows, so this side writes new orders and trades, but no changed orders.
+      // `insertMany` cannot change rows. So the peer writes new orders and trades, but no changed orders.
       const batches = flow(offset).map((batch) => ({ ...batch, orderChanges: [] }))
       offset += BATCHES
       await project(database, { ...empty(offset - BATCHES), to: offset })
@@ -374,5 +374,5 @@ async function measureServer(): Promise<BenchResult | undefined> {
 }
 
 const results = [await measureSqlite(), await measureServer()].filter((each) => each !== undefined)
-// Prints the weakest result last: the one whose ratio is lowest in relation to its required ratio (`bar`).
+// Print the result with the smallest margin last: the one with the lowest ratio relative to its required ratio (`bar`).
 for (const result of results.toSorted((a, b) => b.ratio / b.bar - a.ratio / a.bar)) report(result)

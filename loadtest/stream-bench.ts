@@ -24,8 +24,8 @@ const STALLED = SOCKETS / 20
 const STALLED_ROUNDS = quick ? 3 : 5
 const STALLED_SHARE_MIN = 0.9
 /**
- * Number of messages published at a time on the second topic, which only stalled readers follow. Publishing repeats
- * until all stalled readers lag.
+ * Number of messages published at a time on the second book, which only the stalled readers follow. Publishing repeats
+ * until the server has dropped messages for every stalled reader.
  */
 const POUR = 500
 const POURS_MAX = 200
@@ -102,8 +102,9 @@ async function deliverRound(side: Side, { warmup }: Round): Promise<number> {
 /**
  * Measures the rate while `STALLED` readers have stopped reading and the server has dropped messages for each of them.
  *
- * Each round stalls different readers. When a reader resumes, it reads much data at once, so the operating system
- * enlarges its receive buffer. In a later round, the same reader would lag only after far more messages.
+ * Each round stalls different readers. A reader that resumes reads much data at once, so the operating system enlarges
+ * its receive buffer. If a later round stalled the same reader, the server would drop messages for it only after far
+ * more messages.
  */
 async function deliverBesideStalled(side: Side, round: number): Promise<Delivered> {
   await askReaders(side.readers, {
@@ -124,9 +125,10 @@ async function deliverBesideStalled(side: Side, round: number): Promise<Delivere
 }
 
 /**
- * Returns two ratios for each round, both between a run with stalled readers and a run without them. `shares` compares
- * the rates of one normal reader. `costs` compares the server's CPU times per message, which do not depend on other
- * work of the machine. The order of the two runs alternates.
+ * Measures each round twice, once with stalled readers and once without. The order of the two measurements alternates.
+ * Returns two ratios per round, each of them the value with stalled readers divided by the value without. `shares` has
+ * the ratios of the message rate per reader that reads. `costs` has the ratios of the server's CPU time per message,
+ * which do not depend on other work of the machine.
  */
 async function stalledShares(side: Side): Promise<{ shares: number[]; costs: number[] }> {
   const shares: number[] = []

@@ -1,8 +1,8 @@
 /**
- * Measures the time from when an order is handled to when each client has received the change of the book. The setup is
- * a real exchange with its log, orders over HTTP at a steady pace, and very many sockets that follow the book. The
- * clock starts when the market thread begins to handle the order (the `ts` of the change), so the time includes the
- * commit. Every reader must receive every change.
+ * Measures the latency of book changes: the time from the handling of an order until every client has received the
+ * change of the book. The setup is a real exchange with its log. Orders arrive over HTTP at a steady pace, and very
+ * many sockets follow the book. The clock starts when the market thread begins to handle the order (`ts` of the
+ * change). So the time includes the commit. Every reader must receive every change.
  */
 
 import { type MarketId, toAddress } from '#domain/ids.ts'

@@ -7,7 +7,10 @@
 import { openRawSocket, type RawSocket } from './raw-socket.ts'
 
 export type ToReaders =
-  /** Opens readers. `host` is the client's address: one address has ports for about 28,000 connections to a server. */
+  /**
+   * Opens `open` readers. `host` is their local address; one address has ports for about 28,000 connections to a
+   * server.
+   */
   | {
       readonly open: number
       readonly port: number
@@ -15,8 +18,8 @@ export type ToReaders =
       readonly host?: string
     }
   /**
-   * Closes the connections of all readers at the same moment. The readers then reconnect with the `seq` of the newest
-   * book change that a probe has received.
+   * Closes the connections of all readers at the same moment. Each reader then reconnects and requests all messages
+   * after `lastSeq`, the newest book change that a probe has received.
    */
   | {
       readonly reconnect: true
@@ -28,11 +31,12 @@ export type ToReaders =
   /** Subscribes `stall` readers, starting at index `from`, to a second book, and makes them stop reading. */
   | { readonly stall: number; readonly from: number; readonly request: string }
   /**
-   * Unsubscribes the stalled readers from the second book and lets them read again. The request is done when each of
-   * these readers has received a new snapshot.
+   * Lets the stalled readers read again. Each of them waits for a new snapshot of the first book, and then sends the
+   * text `resume`, which unsubscribes it from the second book. The `done` message follows when all stalled readers have
+   * sent this text.
    */
   | { readonly resume: string }
-  /** Requests a report when each reader that has not stopped reading has received this many more messages. */
+  /** Requests a `done` message when each reader has received this many more messages. Stalled readers do not count. */
   | { readonly expect: number }
   | 'latencies'
 
@@ -52,9 +56,9 @@ type Reader = {
   readonly probe: boolean
   /** Number of channel messages that the reader has received so far. */
   got: number
-  /** True if the reader has missed a message and waits for a new snapshot. */
+  /** True if the reader reads again after a stall, but has no new snapshot of the first book yet. */
   recovering: boolean
-  /** True if the reader stops reading at the next snapshot. */
+  /** True if the reader has to stop reading as soon as it receives a snapshot. */
   stopping: boolean
 }
 
@@ -120,10 +124,7 @@ const DELTA_MARK = 'd'.charCodeAt(0)
 /** The h of `{"type":"heartbeat"`. */
 const HEARTBEAT_MARK = 'h'.charCodeAt(0)
 
-/**
- * Opens one reader. Resolves when the reader has received its snapshot, or, for a request with `since`, the missed
- * messages.
- */
+/** Opens one reader. Resolves when the reader's book is complete. `isBook` decides which frame completes the book. */
 function open(port: number, request: string, probe: boolean, host?: string): Promise<Reader> {
   return new Promise((resolve, reject) => {
     let isGreeted = false
@@ -153,8 +154,9 @@ function open(port: number, request: string, probe: boolean, host?: string): Pro
 }
 
 /**
- * Returns whether the frame completes the reader's book. A snapshot completes the book. For a request with `since`, the
- * confirmation completes it too, because the server sends the missed messages in the same write.
+ * Returns whether the reader's book is complete after this frame. A snapshot is a complete book. If the request has
+ * `since`, the confirmation of the subscription counts too, because the server sends it together with the missed
+ * messages.
  */
 function isBook(text: string, request: string): boolean {
   return (
@@ -163,12 +165,13 @@ function isBook(text: string, request: string): boolean {
 }
 
 /**
- * Mean pause in milliseconds before a reader tries again. Each pause is random, between 0.5 and 1.5 times this value.
+ * Mean pause in milliseconds between a failed attempt to connect and the next attempt. Each pause is random, between
+ * 0.5 and 1.5 times this value.
  */
 const RETRY_MS = 1_000
 /**
- * Maximum number of concurrent attempts to connect: as many as the queue of a listening socket holds. The operating
- * system drops further attempts and retries them late.
+ * Maximum number of concurrent attempts to connect. The queue of a listening socket holds this many attempts. If the
+ * queue is full, the operating system drops an attempt and repeats it only later.
  */
 const ATTEMPTS_AT_ONCE = 500
 

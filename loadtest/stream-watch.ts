@@ -1,11 +1,10 @@
 /**
  * The sockets of a load test, in a separate thread. There are two kinds:
  *
- * - Witnesses follow all books, trades and orders of the run. They check
- *   each message against the one before it, keep the books with their checksums,
- *   and remember how each order ended.
- * - Readers cause the load: they follow books and trades like any client, check that no message is
- *   missing, and keep nothing but their place.
+ * - Witnesses follow all books, trades and orders of the run. They compare each message with the message before it,
+ *   keep the books and check their checksums, and remember how each order ended.
+ * - Readers cause the load. They follow books and trades like any client and check that no message is missing. They
+ *   store only the position of their last message.
  */
 
 import { performance } from 'node:perf_hooks'
@@ -69,7 +68,7 @@ export type WatchFacts = {
   readonly books: readonly WatchedBook[]
   readonly trades: readonly WatchedTrades[]
   readonly orders: ReadonlyMap<string, { readonly status: OrderEnd; readonly remaining: number }>
-  /** Gaps: messages whose predecessor is missing, although the server reported no loss. */
+  /** Gaps: messages that do not follow the message before them, although the server reported no loss. */
   readonly gaps: readonly string[]
   readonly gapCount: number
   /** Number of losses that the server reported. */
@@ -77,7 +76,10 @@ export type WatchFacts = {
   readonly closed: readonly string[]
   readonly closedCount: number
   readonly messages: number
-  /** Number of readers whose position differs from that of the witnesses. */
+  /**
+   * Number of reader subscriptions whose last message is older than the witness's last message of the same channel and
+   * market.
+   */
   readonly behind: number
   readonly followed: number
 }
@@ -112,7 +114,7 @@ const trades: { -readonly [K in keyof WatchedTrades]: WatchedTrades[K] }[] = []
 const newest: string[][] = []
 const orders = new Map<string, { status: OrderEnd; remaining: number }>()
 const ours = new Set<string>()
-/** Positions of the witnesses, by channel and market, to compare the readers with. */
+/** Last message of the witnesses, by channel and market; the readers are compared with it. */
 const places = new Map<string, Place>()
 type ReaderPlace = Place & { readonly like: string }
 const readers: Map<string, ReaderPlace>[] = []
@@ -137,8 +139,9 @@ function follows(
 }
 
 /**
- * Records a gap if a trade does not follow the previous message. The trades of one match share a `seq`. In the first of
- * them, `prevSeq` names the previous message; in all further ones, `prevSeq` equals `seq`.
+ * Records a gap if a trade does not follow the previous message. All trades of one match have the same `seq`. In the
+ * first of them, `prevSeq` is the `seq` of the message before the match. In the others, `prevSeq` equals `seq`, and
+ * `fill` counts up.
  */
 function followsTrade(
   place: Place,

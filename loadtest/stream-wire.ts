@@ -6,8 +6,8 @@ export const MARKET_ID_TEXT = `0x${'5a'.repeat(32)}`
 export type ToServer =
   | 'figures'
   /**
-   * Requests this many changes of a book. Outcome 0 is the book that all readers follow; outcome 1 is the book that
-   * only stalled readers follow.
+   * Requests this many changes of one of two books. All readers follow the book of outcome 0. Only stalled readers also
+   * follow the book of outcome 1.
    */
   | { readonly publish: number; readonly outcome: 0 | 1 }
 export type FromServer =

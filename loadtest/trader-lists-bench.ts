@@ -1,8 +1,7 @@
 /**
- * `npm run bench -- trader-lists`: measures how much lists of open orders delay other commands. A market thread with
- * 10,003 markets handles 200 orders a second: first alone, then together with 100 requests a second for the few open
- * orders of one trader. The figure is the median time of an order. Together with the requests, an order may take at
- * most twice as long as alone.
+ * `npm run bench -- trader-lists`: measures how much lists of open orders delay orders. A market thread with 10,003
+ * markets handles 200 orders a second, at first alone. Then it also answers 100 requests a second for the open orders
+ * of a trader who has few. With these requests, the median time of an order may be at most twice as long as alone.
  *
  * Then a trader with 100,000 open orders (`--quick`: 20,000) lists all of them, page by page, while the thread handles
  * 200 orders a second again. The slowest page and the slowest order are printed. `--markets` sets the number of

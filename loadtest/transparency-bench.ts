@@ -19,7 +19,7 @@ const environment = { SIBYL_LOG_LEVEL: 'error' }
 const off = await openExchange({ environment })
 const on = await openExchange({ environment: { ...environment, SIBYL_TRANSPARENCY: 'on' } })
 
-/** Returns the sum of a counter over all threads, from `/metrics`. */
+/** Returns the sum of a counter in `/metrics` over all lines that contain `thread`; by default over all threads. */
 async function counted(name: string, thread = ''): Promise<number> {
   const text = await (await fetch(`${on.url}/metrics`)).text()
   return text

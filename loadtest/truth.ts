@@ -204,7 +204,10 @@ function nothingMissed({ watched }: TruthFacts): Check {
   return verdict('no gap goes unnoticed', wrong, `${watched.messages} messages${told}`)
 }
 
-/** Checks that no matched trade failed on the chain: a failed trade was reported to its traders, but never happened. */
+/**
+ * Checks that no trade failed on the chain. The traders of a failed trade were told of a match, but the trade never
+ * settled.
+ */
 function tradesSettle({ watched }: TruthFacts): Check {
   const wrong = newWrong()
   for (const [market, { failed }] of watched.trades.entries()) {
@@ -242,8 +245,8 @@ function tradesAddUp(sent: readonly SentOrder[], { watched, told }: TruthFacts):
     if (!same(listed.slice(0, newest.length), newest.toReversed().slice(0, listed.length))) {
       complain(wrong, `market ${market}: the latest trades of REST are not those of the stream`)
     }
-    // An order without an answer may have matched any number of orders. In a market with such an order, the answers may
-    // therefore contain fewer matches than the stream.
+    // An order without an answer (`unknown`) may have matched any number of makers. So in a market with such an order,
+    // the answers may report fewer matches than the stream, but never more.
     if (unknown === 0 ? matches !== taken : matches > taken) {
       complain(wrong, `market ${market}: takers met ${taken} makers, the answers say ${matches}`)
     }

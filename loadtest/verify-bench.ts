@@ -1,11 +1,12 @@
 /**
- * Measures how much more it costs to verify an order than to recover its signature on the curve. One thread verifies
- * orders completely (hash, hex, recovery, address). In the same run, native `ecdsaRecover` recovers the same
- * signatures. Both rates count only the thread's CPU time, and short rounds of both alternate, so that other programs
- * on the machine have no influence.
+ * Measures how much more it costs to verify an order than to recover the signer from its signature. One thread does the
+ * complete verification: it computes the hash, converts it to hex text, recovers the signer and derives the signer's
+ * address. The peer is native `ecdsaRecover`, which recovers the same signatures in the same run. Other programs on the
+ * machine have no influence: both rates count only the CPU time of the thread, and short rounds of both sides
+ * alternate.
  *
  * The verify pool is also measured, with one thread and with one thread per core. The figures are the orders per second
- * of real time, and the CPU time per order of the whole process and of the caller's thread.
+ * of real time, and the CPU time per order of the whole process and of the calling thread.
  */
 
 import { createRequire } from 'node:module'
@@ -145,7 +146,7 @@ async function askAll(
   await Promise.all(Array.from({ length: 1_000 }, asker))
 }
 
-/** Returns the orders of a round; warm-up rounds have negative numbers. */
+/** Returns the orders of a round. `ORDERS` is added because warm-up rounds have negative indices. */
 function roundOf<Item>(items: readonly Item[], index: number): readonly Item[] {
   const from = ((index + ORDERS) * ROUND_ORDERS) % ORDERS
   return items.slice(from, from + ROUND_ORDERS)

@@ -1,11 +1,11 @@
 /**
  * The plan of a run: which operations the traders carry out, and when. The plan depends only on the options and the
- * seed. Operations are generated one by one as they are read, so even the plan of a long run needs little memory. All
- * times are planned times. `carry-out.ts` measures latency from the planned time of an operation, so that delays of a
- * slow server count.
+ * seed. Each operation is generated when it is read, so even the plan of a long run needs little memory. All times are
+ * planned times. `carry-out.ts` measures latency from the planned time of an operation, so the latency includes delays
+ * by a slow server.
  *
- * The middle price of each market drifts. Makers quote a few ticks away from the middle price, takers reach beyond all
- * quotes, and some quotes are cancelled again.
+ * The middle price of each market drifts. Makers quote a few ticks away from the middle price. Takers offer prices
+ * beyond the quotes of the other side, so that they match. Some quotes are cancelled later.
  */
 
 import { type Random, randomFrom } from '../test/support/random.ts'
@@ -106,8 +106,8 @@ export function* planOf(options: WorkloadOptions): Generator<Operation, void, un
   }
 
   /**
-   * Returns a random quote for a cancel. Returns undefined if the quote is younger than `CANCEL_AFTER_MS`, because the
-   * exchange may not have answered it yet.
+   * Returns a random quote to cancel. Returns undefined if there is no quote, or if the chosen quote is younger than
+   * `CANCEL_AFTER_MS`: the exchange may not have answered it yet.
    */
   const oldQuote = (): PlannedOrder | undefined => {
     if (quotes.length === 0) return undefined

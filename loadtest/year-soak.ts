@@ -1,7 +1,7 @@
 /**
  * Simulates a year of quick markets of one asset, beside a market that trades all year. Each quick market opens,
- * trades, expires, settles, is resolved and is unloaded. The run uses the market host with its log; a front's board and
- * stream channels follow the host.
+ * trades, expires, settles, is resolved and is unloaded. The run uses a market host with its event log. A front's board
+ * (its copy of the markets) and its stream channels receive the events of the host.
  *
  * Twelve times, the run prints the memory, the size on disk, and the duration of a start. None of these figures may
  * grow. The only argument is the number of quick markets, 35,040 by default.

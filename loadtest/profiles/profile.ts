@@ -1,4 +1,4 @@
-/** Values of a profile, for everything that the command line does not set. */
+/** A load profile. Its values apply unless the command line sets others. */
 
 import type { Mix } from '../workload.ts'
 
