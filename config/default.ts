@@ -80,14 +80,16 @@ export const defaults: Settings = {
   relayer: {
     deadlineAheadSecMax: 2_592_000,
     redemptionsMax: 20,
-    // Minimum holding: one dollar. If an account holds less, the relayer does not pay for its approval, because the
-    // account cannot use an approval yet.
+    // Minimum holding of stablecoin and outcome tokens together: one dollar. If an account holds less, the relayer does
+    // not pay for its approval, because the account cannot use an approval yet.
     minHolding: 1_000_000,
-    // Minimum redemption: one cent. On a cheap chain, the gas of a redemption costs less.
+    // Minimum payout of a relayed redemption: one cent. On a cheap chain, this is more than the redemption's gas costs
+    // the relayer.
     minRedemption: 10_000,
     ownerPerMinute: 20,
     ownerBurst: 20,
-    // Gas per day for a newcomer: enough for a permit, an approval and a few repetitions of each.
+    // Gas per day for a newcomer (an owner without recent settled trades): enough for a permit, an approval and a few
+    // repetitions of each.
     newcomerGasPerDay: 500_000,
     // Approximate gas that the exchange pays to settle one trade.
     gasPerTrade: 100_000,

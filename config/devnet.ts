@@ -10,8 +10,8 @@ export const devnet: Profile = {
   front: { corsOrigins: ['*'] },
   auth: { bearer: false },
   limits: { enabled: false },
-  // Trades settle at once, so that a new user sees the result. A maximum lag of 0 means no limit: markets accept orders
-  // even while the chain is stopped.
+  // Trades settle at once, so that a new user sees the result. `maxLagSeconds: 0` sets no limit on how long a trade may
+  // wait for settlement, so markets accept orders even while the chain is stopped.
   settlement: { batchWaitMs: 50, pollMs: 200, maxLagSeconds: 0 },
   // Demo users send approvals and permits before their first deposit, so the minimum holding is 0.
   relayer: { minHolding: 0, minRedemption: 0, newcomerGasPerDay: 10_000_000, tradersPercent: 0 },

@@ -1,4 +1,4 @@
-/** Removes secrets from URLs before a person or a log sees them: providers put keys into paths and queries. */
+/** Removes secrets from URLs before they are shown or logged: chain providers put API keys into paths and queries. */
 
 const HIDDEN = '(hidden)'
 /** Matches a URL in a text or in a line of JSON, up to white space, a quote, a bracket or a backslash. */

@@ -64,8 +64,8 @@ function nodeNameOf({ cluster }: Pick<Settings, 'cluster'>): string {
 }
 
 /**
- * Renames fields whose names every line already has: `thread` becomes `aboutThread`. The main thread logs fields such
- * as `thread` and `node` about other threads and nodes.
+ * Renames logged fields whose names every line already has: `thread` becomes `aboutThread`. The main thread logs such
+ * fields about other threads and nodes.
  */
 function renamed(fields: Record<string, unknown>): Record<string, unknown> {
   if (!TAKEN.some((name) => name in fields)) return fields

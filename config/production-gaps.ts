@@ -72,14 +72,14 @@ function missingChain(settings: Settings): Gap[] {
   const without = settings.chains.filter(({ rpcUrls }) => rpcUrls.length === 0)
   const problem =
     without.length === 0
-      ? 'is not set; without a chain orders match and nothing settles'
+      ? 'is not set; without a chain, orders match, but no trade settles'
       : `chain ${without.map(({ chainId }) => chainId).join(', ')} has no rpcUrls; nothing settles there`
   return [{ setting: 'SIBYL_CHAINS', problem }]
 }
 
 function missingKeys(settings: Settings, hasRole: (role: 'chain' | 'prices') => boolean): Gap[] {
   const { keys, settlement, resolution, quick, feeds, allowMissing } = settings
-  // Without a chain there is nothing to sign, so no key is missing.
+  // If the operator allows a start without a chain, no transactions are sent, so no key is missing.
   if (!hasChain(settings) && allowMissing.includes('SIBYL_CHAINS')) return []
   const gap = (setting: string, work: string): Gap => ({
     setting,
@@ -133,7 +133,9 @@ function missingPriceKeys({ feeds }: Settings): Gap[] {
     (source) => feeds[source].url !== '' && feeds[source].apiKey === '',
   ).map((source) => ({
     setting: apiKeySetting(source),
-    problem: `is not set; ${new URL(feeds[source].url).host} needs it for prices (SIBYL_FEEDS_LIVE is true)`,
+    problem:
+      `is not set; the price provider ${new URL(feeds[source].url).host} requires this API key ` +
+      '(SIBYL_FEEDS_LIVE is true)',
   }))
 }
 
@@ -160,7 +162,9 @@ function chainPlaceholders({ chains, chainRpc }: Settings): Gap[] {
     })),
     ...copied.map(({ chainId }) => ({
       setting: 'SIBYL_CHAINS',
-      problem: `chain ${chainId} has the contracts of the local chain; name those that were deployed there`,
+      problem:
+        `chain ${chainId} has the contracts of the local chain; name the contracts that were ` +
+        'deployed on this chain instead',
     })),
   ]
 }

@@ -13,9 +13,9 @@ export const production: Profile = {
   data: { dir: '/var/lib/sibyl' },
   database: { queryThreads: 2 },
   markets: { partitions: 64, warmUpOrders: 2_000 },
-  // Funds are reserved before matching, so that every fill settles. An order is worth at least one dollar, and a trader
-  // pauses after a trade that failed by their fault. Traders pay no fee for settlement, so the exchange limits the gas
-  // that it pays per day for the fills of one trader.
+  // The exchange reserves an order's funds before it matches the order, so that every fill settles. An order is worth
+  // at least one dollar. A trader who causes a trade to fail cannot place orders for a while. Traders pay no fee for
+  // settlement, so the fills of each trader and the gas of these fills are limited per day.
   risk: {
     funds: 'reserve',
     minNotional: 1_000_000,
@@ -25,7 +25,8 @@ export const production: Profile = {
     failedGasPerDay: 2_000_000,
   },
   // Minimum holding: five dollars. An approval costs the relayer gas, and an attacker can create many wallets for free
-  // to waste this gas. Minimum redemption: five cents, because on most chains the gas of a redemption costs less.
+  // to waste this gas. Minimum payout of a redemption: five cents. On most chains, this is more than the redemption's
+  // gas costs the relayer.
   relayer: { minHolding: 5_000_000, minRedemption: 50_000 },
   feeds: { live: true },
   logging: { level: 'info', format: 'json' },

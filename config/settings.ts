@@ -21,7 +21,7 @@ import { ClusterKey, Key, PATTERN_WORDS } from './schema/patterns.ts'
 import { type Profile, type Settings, SettingsSchema } from './settings-schema.ts'
 import { threadsFor } from './topology.ts'
 
-/** Error about the settings. Its message has one line per problem, which names the setting. */
+/** Error about the settings. Its message has one line per problem, and each line names the setting. */
 export class SettingsError extends Error {}
 
 export const PROFILES: Record<string, Profile> = { default: {}, devnet, production }
@@ -120,8 +120,8 @@ function followCores(settings: Settings, cores: number): Settings {
       threads: markets.threads || Math.min(counts.market, markets.partitions),
     },
     verify: { threads: verify.threads || counts.verify },
-    // All nodes of a cluster need the same number of accounts threads. So the default in a cluster is 1, whatever the
-    // number of cores.
+    // All nodes of a cluster need the same number of accounts threads, but may have different numbers of cores. So the
+    // default in a cluster is 1.
     risk: {
       ...risk,
       threads: risk.threads || (cluster.roles.includes('all') ? counts.accounts : 1),
@@ -206,8 +206,8 @@ export function settingsWarnings({ eventLog, database, data }: Settings): string
 }
 
 /**
- * Checks the cluster settings. A node with only some roles needs the settings that all nodes share; a node with all
- * roles does not.
+ * Checks the cluster settings. If a node has only some roles, it needs the settings that connect it to other nodes. A
+ * node with all roles needs none of them.
  */
 function checkNode(settings: Settings): void {
   const { cluster, eventLog, database, markets, devnet, chains, chainRpc } = settings
@@ -231,7 +231,7 @@ function checkNode(settings: Settings): void {
     ...(natsUrl === '' ? ['SIBYL_NATS_URL'] : []),
     ...(eventLog.url === '' ? ['SIBYL_LOG_URL'] : []),
     ...(database.url.startsWith('mysql:') ? [] : ['SIBYL_DATABASE_URL (mysql://…)']),
-    // The setting needs a value, because its default depends on the number of cores, which may differ between the
+    // `SIBYL_MARKET_THREADS` needs a value. Its default depends on the number of cores, which may differ between the
     // machines of a cluster.
     ...(markets.threads === 0 ? ['SIBYL_MARKET_THREADS'] : []),
   ]
@@ -258,8 +258,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Replaces the names of key files by the keys in the files. An error never shows a value that is neither a key nor a
- * file, because the value could be half a key.
+ * Replaces each file name in the text by the key in that file. If a value is neither a key nor a readable file, the
+ * error message omits the value, because the value could be part of a key.
  */
 function withKeyFiles(text: string, leaf: Leaf): string {
   if (!isKeySetting(leaf)) return text
@@ -282,8 +282,8 @@ function requirePrivate(path: string, leaf: Leaf): void {
   const mode = statSync(path).mode & 0o777
   if ((mode & 0o027) === 0) return
   throw new SettingsError(
-    `${leaf.env}: ${path} has mode ${mode.toString(8)}, so other users can read or change it; ` +
-      'chmod 600 it, or 640 if a group has to read it',
+    `${leaf.env}: the file ${path} has mode ${mode.toString(8)}, so other users can read or ` +
+      'change it: run chmod 600 on the file, or chmod 640 if a group has to read it',
   )
 }
 

@@ -15,8 +15,7 @@ export function settingsLines(settings: Settings, env: Environment = environment
 }
 
 /**
- * Returns the settings by their names in the environment. Secrets are replaced, and keys in addresses are
- * hidden.
+ * Returns the settings by their names in the environment. Secret values are replaced, and keys inside URLs are hidden.
  */
 export function shownSettings(settings: Settings): Record<string, unknown> {
   const shown: Record<string, unknown> = {}
@@ -29,7 +28,8 @@ export function shownSettings(settings: Settings): Record<string, unknown> {
 }
 
 /**
- * Returns the source of each setting, by its name in the environment. The source of a key in a file is the file's name.
+ * Returns the source of each setting, by its name in the environment. If a key was read from a file, its source
+ * contains the name of the file.
  */
 export function settingSources(settings: Settings, env: Environment): Record<string, string> {
   const profile = PROFILES[settings.profile] ?? {}

@@ -25,7 +25,7 @@ export type ThreadData = {
   readonly startedAtMs: number
   /** Shared memory with the offset of the exchange's clock from the machine's clock; `runThread` applies the offset. */
   readonly clock: ClockMemory
-  /** Memory that all fronts share: used tokens, and the state of rate limits. */
+  /** Memory that all fronts share: `nonces` records used tokens, `buckets` the state of rate limits. */
   readonly nonces: SharedTableMemory
   readonly buckets: SharedTableMemory
   /** Number of open streams per range of IP addresses, shared by all fronts. */
@@ -35,8 +35,8 @@ export type ThreadData = {
 }
 
 /**
- * Makes the counters of starts, one per accounts thread. The counters outlive the threads, so a thread can see that it
- * was restarted.
+ * Makes the start counters, one per accounts thread. The counters outlive the threads, so a thread can tell a restart
+ * from its first start.
  */
 export function makeAccountsBegun({ risk }: Settings): ThreadData['accountsBegun'] {
   return new Int32Array(new SharedArrayBuffer(risk.threads * Int32Array.BYTES_PER_ELEMENT))
@@ -67,7 +67,7 @@ export function isNode({ cluster }: Settings): boolean {
   return !cluster.roles.includes('all')
 }
 
-/** Returns the database's address: SQLite in the data folder by default. */
+/** Returns the URL of the database; by default, an SQLite file in the data folder. */
 export function databaseUrlOf({ database, data }: Settings): string {
   return database.url === '' ? `sqlite:${data.dir}/sibyl.db` : database.url
 }
@@ -103,8 +103,8 @@ export function stablecoinOf({ contracts, stablecoin }: Settings['chains'][numbe
 }
 
 /**
- * Returns the chain of quick markets: the first with an RPC address. Undefined if quick markets or price feeds are off,
- * or if there is no operator key.
+ * Returns the chain of quick markets: the first chain with an RPC address. Returns undefined if quick markets or price
+ * feeds are off, or if there is no operator key.
  */
 export function quickChain(settings: Settings): Settings['chains'][number] | undefined {
   const { quick, feeds, keys, chains } = settings
@@ -128,7 +128,10 @@ export function reserves({ risk }: Settings): boolean {
   return risk.funds === 'reserve'
 }
 
-/** Returns the first and the longest pause of a trader after a fault, in milliseconds; 0 if traders never pause. */
+/**
+ * Returns how long a trader cannot place orders after causing a trade to fail, in milliseconds: the first pause, and
+ * the longest one. If `firstMs` is 0, traders are never paused.
+ */
 export function pauseTermsOf({ risk }: Settings): { firstMs: number; maxMs: number } {
   return { firstMs: risk.cooldownSeconds * 1_000, maxMs: risk.cooldownSecondsMax * 1_000 }
 }

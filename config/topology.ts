@@ -49,8 +49,8 @@ export function threadsFor(
 }
 
 /**
- * Memory for new objects of a market thread in MB, twice the default. Under load, thousands of commands are in progress
- * at once. With less memory, the garbage collector would copy each command before it is answered.
+ * Size in MB of a market thread's heap for new objects, twice the default. Under load, thousands of commands are in
+ * progress at once. In a smaller heap, the garbage collector would copy each command before it is answered.
  */
 export const MARKET_YOUNG_MB = 96
 
@@ -63,8 +63,8 @@ export function frontThreadName(thread: number): string {
 }
 
 /**
- * Returns whether a thread is a front, by its name alone: a list of this machine's fronts would not be enough, because
- * another machine may have more.
+ * Returns whether this is the name of a front. Only the form of the name counts, because another machine may run more
+ * fronts than this one.
  */
 export function isFrontThread(name: string): boolean {
   return /^front-\d+$/.test(name)
@@ -85,8 +85,8 @@ export const LOG_COPY_THREAD = 'log-copy'
 export const ADMIN_THREAD = 'admin'
 
 /**
- * Name of the worker that the threads for chains and prices share on a machine with few cores. These threads
- * mostly wait.
+ * Name of the shared worker for chains and prices. On a machine with few cores, all threads for chains and prices run
+ * in this one worker, because they mostly wait.
  */
 export const CHAIN_WORKER = 'chain'
 

@@ -67,7 +67,7 @@ function compilerInput(): SolcInput {
   } as SolcInput
 }
 
-/** Hashes of the sources of the artifacts, and of the artifacts themselves. */
+/** `sources` is a hash of the compiler's input and the package versions. `artifacts` is a hash of the artifacts. */
 export type Manifest = { readonly sources: string; readonly artifacts: string }
 
 export function manifestOf(artifacts: ReadonlyMap<string, string>): Manifest {

@@ -40,7 +40,7 @@ const HELP = `What a trader does on chain without the exchange.
 const DECIMALS = 6
 const BOTH = [1n, 2n] as const
 const DAY_SEC = 86_400n
-/** Number of random bits below the milliseconds in a nonce, as in the SDK. */
+/** Number of random bits in a nonce of the SDK. The bits above them are the time in milliseconds. */
 const NONCE_RANDOM_BITS = 20n
 
 const CANCEL_ORDERS = {
@@ -120,7 +120,10 @@ async function run(command: string): Promise<void> {
     await send({ to: address, data: encodeFunctionData({ abi: abi as Abi, functionName, args }) })
   }
 
-  /** Prints a call that any account may send; `name` is the name of the function that takes a signature. */
+  /**
+   * Signs a call and prints it, so that any account can send it. `name` is the contract function that takes the
+   * signature.
+   */
   async function printSigned(
     name: 'cancelOrdersWithPermit' | 'cancelAllBeforeWithPermit',
     typed: { readonly types: object; readonly primaryType: string; readonly message: object },

@@ -27,8 +27,8 @@ export function demoTrader(account) {
 }
 
 /**
- * Registers an API key for a demo trader and returns a client that uses it. Cancel-on-disconnect and many
- * exchanges require such a key.
+ * Registers an API key for a demo trader and returns a client that uses it. Cancel-on-disconnect requires such a key.
+ * An exchange with bearer tokens requires it for every write.
  * @param {number} account
  * @returns {Promise<Client>}
  */

@@ -14,7 +14,7 @@ const { bids, asks } = await ann.orderbook(market.id, 'NO')
 const [bid, ask] = [bids[0]?.price ?? 0, asks[0]?.price ?? 1_000_000]
 const price = bid < 420_000 && 420_000 < ask ? 420_000 : Math.round((bid + ask) / 2)
 
-// Numbers are millionths, as in the API; text is in shares and dollars: '10' or '0.42'.
+// A number is in millionths, as in the API. A text is in shares or dollars, such as '10' or '0.42'.
 const terms = {
   marketId: market.id,
   outcome: /** @type {const} */ ('NO'),

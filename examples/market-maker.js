@@ -13,8 +13,8 @@ const { id } = market
 
 const stream = maker.stream()
 stream.on('closed', ({ reason }) => console.log('the connection was closed', reason))
-// When the connection ends, the exchange cancels the orders that were placed on it after this call. The SDK repeats
-// this request after each reconnection.
+// When this connection ends, the exchange cancels all orders that were placed on it after this call. The SDK repeats
+// the call after each reconnection.
 await stream.cancelOnDisconnect(true)
 
 /** @type {{ orderHash: string; side: 'buy' | 'sell' }[]} */
@@ -52,7 +52,10 @@ for (let round = 1; round <= rounds; round++) {
 }
 stream.close()
 
-/** Returns the middle of the quotes of others, in millionths; one half if a side has none. */
+/**
+ * Returns the middle between the best bid and the best ask of others, in millionths. If either is missing, returns
+ * 500,000.
+ */
 async function fairPrice() {
   const { bids, asks } = await maker.orderbook(id, 'YES')
   const [bid, ask] = [bids[0]?.price, asks[0]?.price]

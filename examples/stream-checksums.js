@@ -1,6 +1,7 @@
 /**
- * Keeps a book from the stream without the SDK. Opens a WebSocket, reads the snapshot, applies the changes after it,
- * and checks the number and the checksum of each change. `CHANGES=5` ends the program after five changes.
+ * Keeps an order book up to date from the stream, without the SDK. Opens a WebSocket, reads the snapshot and applies
+ * the later changes. Checks the sequence number and the checksum of each change. `CHANGES=5` ends the program after
+ * five changes.
  */
 
 import { crc32 } from 'node:zlib'
@@ -28,8 +29,8 @@ socket.addEventListener('open', () =>
   send({ op: 'subscribe', id: 1, channel: 'book', marketId: market.id, outcome: 0 }),
 )
 socket.addEventListener('message', ({ data }) => {
-  // On a large exchange, a size may exceed 2^53, which `JSON.parse` rounds. Such sizes must be read exactly, as the SDK
-  // does.
+  // `JSON.parse` rounds numbers above 2^53. On a large exchange, sizes may be larger, so a client must read them
+  // exactly, as the SDK does.
   /** @type {BookMessage} */
   const message = JSON.parse(String(data))
   if (message.type === 'book.snapshot') {

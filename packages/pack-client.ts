@@ -1,10 +1,10 @@
 /**
- * `npm run pack:client [-- --to folder]` makes the tarball of `sibyl-client`. The package contains the SDK and the
- * files of `domain` and ABIs that the SDK needs, as JavaScript with declarations. It also contains the types of the
- * shapes in `protocol`.
+ * `npm run pack:client [-- --to folder]` makes the tarball of `sibyl-client`. The package contains the SDK, and the
+ * files of `domain` and the ABIs that the SDK needs, as JavaScript with declarations. The folder `protocol` has shapes,
+ * the schemas of requests and answers. The package contains only their types.
  *
- * All sources are first copied into one folder, and their imports by subpaths of this repository become relative paths.
- * So the package needs no bundler. The names that users can import are listed only in this file.
+ * All sources are first copied into one folder. Imports that begin with `#` become relative paths there, so the package
+ * needs no bundler. Only this file lists the names that users can import.
  */
 
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -49,7 +49,10 @@ const PUBLIC = [
   'verify-log',
 ]
 
-/** Modules that contain only types, or that the SDK loads on demand. `sibyl-client` exports only their types. */
+/**
+ * `sibyl-client` exports only the types of these modules. Some of the modules contain only types. The SDK loads the
+ * others on demand.
+ */
 const TYPES = [
   'answers',
   'archive',
@@ -120,8 +123,8 @@ async function laySources(
 type Manifest = Readonly<Record<string, unknown>>
 
 function manifestOf(own: Manifest): Manifest {
-  // From 20.19 and 22.12 on, Node's `require` loads ES modules too. So both entries name the same file, with different
-  // types.
+  // Node 20.19, Node 22.12 and later versions can load an ES module with `require`. So `import` and `require` name the
+  // same file; only the type declarations differ.
   const entry = (path: string) => ({
     import: { types: `./${path}.d.ts`, default: `./${path}.js` },
     require: { types: `./${path}.d.cts`, default: `./${path}.js` },

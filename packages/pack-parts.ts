@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 export const ROOT = fileURLToPath(new URL('..', import.meta.url))
 export const run = promisify(execFile)
 
-/** An import of another file, by its path or by a subpath of this repository. */
+/** Matches an import of another file of this repository, by a relative path or by a path that begins with `#`. */
 export const SPECIFIER = /(\bfrom\s+|\bimport\(\s*)(['"])(#[^'"]+|\.[^'"]+)\2/g
 
 const COMPILER = {
@@ -29,8 +29,8 @@ const COMPILER = {
 }
 
 /**
- * Compiles the folder `source` in the build's folder to the folder `package`. The options in `further` are added to the
- * usual compiler options.
+ * Compiles the folder `source` into the folder `package`, both in the build's folder. The options in `further` are
+ * added to the usual compiler options.
  */
 export async function compile(build: string, name: string, further: object = {}): Promise<void> {
   const config = { compilerOptions: { ...COMPILER, ...further }, include: ['source'] }
@@ -43,7 +43,7 @@ export async function compile(build: string, name: string, further: object = {})
   })
 }
 
-/** Replaces `.ts` by `.js` in the imports of declarations, because the compiler does not. */
+/** Replaces `.ts` by `.js` in the imports of declaration files. The compiler replaces it only in JavaScript files. */
 export async function endDeclarations(folder: string): Promise<void> {
   for (const name of await readdir(folder, { recursive: true })) {
     if (!name.endsWith('.d.ts')) continue
@@ -54,8 +54,8 @@ export async function endDeclarations(folder: string): Promise<void> {
 }
 
 /**
- * Copies each declaration for CommonJS as `.d.cts`, because in this package a compiler reads `.d.ts` as the declaration
- * of an ES module.
+ * Copies each declaration file as `.d.cts` for CommonJS. In a package of ES modules, a compiler reads `.d.ts` as the
+ * declaration of an ES module.
  */
 export async function addCommonJsTypes(folder: string): Promise<void> {
   for (const name of await readdir(folder, { recursive: true })) {

@@ -11,7 +11,7 @@ import { typeSchemaOf } from '#protocol/shapes/fields.ts'
 
 const FOLDER = fileURLToPath(new URL('../src/protocol/shapes', import.meta.url))
 
-/** A shape that has a type of the same name. */
+/** A shape: a schema that is exported with a type of the same name. */
 type Shape = {
   readonly name: string
   readonly file: string

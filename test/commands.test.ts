@@ -68,7 +68,7 @@ for (const name of asked) {
   })
 }
 
-test('the command that prints the settings exits without an error if the program that reads its output exits first', async () => {
+test('npm run settings exits without an error if the program that reads its output exits first', async () => {
   const { code, out, err } = await run('settings', '| head -n 1')
   assert.deepEqual({ code, err }, { code: 0, err: '' })
   assert.equal(out, 'SIBYL_PROFILE = "devnet"  # default\n')
@@ -93,7 +93,8 @@ for (const [script, prefix] of [
 }
 
 test('a program started with a Node version other than 22 prints one line of explanation', async () => {
-  // The entry must be a `.cjs` file: Node 20 refuses a `.ts` file before it reads a line of it.
+  // `src/main.ts` is a link to a `.cjs` file. In a real `.ts` file, no line would run on Node 20, so the file could not
+  // print an explanation.
   assert.equal(extname(realpathSync(`${ROOT}src/main.ts`)), '.cjs')
   const other = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`
   const pretend = `--import 'data:text/javascript,${encodeURIComponent(other).replaceAll("'", '%27')}'`

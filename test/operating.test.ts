@@ -43,7 +43,7 @@ type Cases = {
   }[]
 }
 
-test('every alarm has a test case in which the alarm is silent at first and fires later', () => {
+test('each alarm has a test case in which it is first silent and then fires', () => {
   const { tests } = parseYaml(textOf('config/monitoring/prometheus-rules.test.yml')) as Cases
   assert.deepEqual(
     tests.map(({ name }) => name),
@@ -61,7 +61,7 @@ test('promtool, the checker of Prometheus, confirms the test cases of the alarms
   const { status, stdout, stderr } = spawnSync(
     'promtool',
     ['test', 'rules', 'prometheus-rules.test.yml'],
-    // With the default setting, promtool would spend a third of its time on garbage collection.
+    // With the default value of `GOGC`, promtool would spend a third of its time on garbage collection.
     {
       cwd: join(ROOT, 'config/monitoring'),
       env: { ...process.env, GOGC: '400' },
@@ -101,7 +101,7 @@ test('every log line that the runbook quotes occurs literally in the code', () =
 
 test('the guides and the files for operators name only settings that exist', () => {
   const all = settingsList().map(({ leaf }) => leaf.env)
-  /** Returns whether the name is a setting, or one that the exchange ignores on purpose. */
+  /** Returns whether the exchange knows this name as a setting, or ignores the name on purpose. */
   const isKnown = (name: string): boolean => {
     try {
       loadSettings({ [name]: '' })
@@ -165,7 +165,7 @@ test('each link within the documents leads to an existing file and heading', () 
   assert.deepEqual(broken, [])
 })
 
-test('the test files that SECURITY.md names for its promises exist', () => {
+test('every test file that SECURITY.md names as a proof exists', () => {
   const named = [...textOf('SECURITY.md').matchAll(/`(test\/[^`]+)`/g)].map(([, path = '']) => path)
   assert(named.length > 20, `${named.length} tests are named`)
   assert.deepEqual(
@@ -188,7 +188,7 @@ type Compose = {
   readonly volumes: Record<string, unknown>
 }
 
-test('the compose file is complete, and an exchange can start with its settings', () => {
+test('the compose file defines everything that it uses, and its settings are valid for production', () => {
   const { services, secrets, volumes } = parseYaml(textOf('compose.yaml')) as Compose
   assert.deepEqual(Object.keys(services), ['database', 'exchange'])
   for (const { secrets: used = [], volumes: mounted = [], depends_on = {} } of Object.values(
@@ -239,7 +239,10 @@ test('the compose file is complete, and an exchange can start with its settings'
   assert.match(textOf('Dockerfile'), new RegExp(`EXPOSE ${front.port} ${front.adminPort}\n`))
 })
 
-/** Files that load packages only for a local chain. `requireDevnetPackages` runs before either file is loaded. */
+/**
+ * Only these files load the packages of the local chain. Before either file is loaded, `requireDevnetPackages` checks
+ * that the packages are installed.
+ */
 const LOCAL_CHAIN = ['src/devnet/open-devnet.ts', 'src/devnet/chain-host.ts']
 
 /** Returns the files and libraries that these files load, import, or start as a thread or a process. */
@@ -260,7 +263,7 @@ function loadedFrom(entries: readonly string[]): string[] {
   return [...loaded]
 }
 
-test('an exchange and its commands load nothing that a production install removes', () => {
+test('a production install contains every file and package that an exchange and its commands load', () => {
   const { scripts, bin, dependencies, optionalDependencies, devDependencies } = JSON.parse(
     textOf('package.json'),
   ) as Record<string, Record<string, string>>
@@ -279,15 +282,15 @@ test('an exchange and its commands load nothing that a production install remove
     libraries.filter((each) => !installed.some((name) => isOf(name, each))),
     [],
   )
-  // Some names, such as those of a package's artifacts, are built as text and resolved at run time. So the
-  // text of the files is searched, too.
+  // Some code names a package only as text and resolves it at run time, for example to read an artifact. So the test
+  // also searches the text of the files.
   const left = Object.keys(devDependencies ?? {})
   const ours = loaded.filter((each) => existsSync(join(ROOT, each)))
   const naming = ours.filter((file) =>
     left.some((name) => new RegExp(`['"\`]${name}/`).test(textOf(file))),
   )
   assert.deepEqual(naming, [])
-  // The local chain loads development packages, which shows that the search finds them.
+  // Checks the search itself: it must find the development packages that the local chain loads.
   const local = loadedFrom(LOCAL_CHAIN)
   assert(local.includes('hardhat/hre') && local.includes('src/devnet/artifact.ts'))
 })
@@ -310,7 +313,7 @@ test('every file that the Dockerfile and the systemd unit refer to exists', () =
     ([, name, value]) => [name, value],
   )
   assert.equal(loadSettings(Object.fromEntries(environment)).data.dir, '/var/lib/sibyl')
-  // The backup runs the command of `npm run backup` with the same settings.
+  // The backup service runs the command of `npm run backup`, with the exchange's settings.
   const backup = textOf('config/deploy/sibyl-backup.service')
   assert(backup.includes(`node_modules/.bin/${scripts.backup} --to `))
   for (const [name, value] of environment.filter(([each]) => each !== 'SIBYL_LOG_FORMAT')) {

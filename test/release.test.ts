@@ -170,7 +170,7 @@ test('a release cannot be tagged while there are uncommitted changes', (t) => {
 
 test('the version, changelog, lock file and migrations of this repository are ready for a release', () => {
   const state = ['everything is committed', 'the tag is free']
-  // The check of the compiled contracts has its own test.
+  // Leaves out the check of the compiled contracts, which has its own test.
   const own = {
     ...(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as object),
     scripts: {},

@@ -1,7 +1,7 @@
 /**
  * `npm test [-- files or folders]` runs all tests, or the given ones. `npm run test:fast` leaves out tests that need a
- * browser, a chain, an exchange, a simulation, another process or a database server. `npm run test:whole` runs sweeps
- * completely that the other commands only sample.
+ * browser, a chain, an exchange, a simulation, another process or a database server. Some tests sweep over many cases:
+ * `npm run test:whole` runs all cases, and the other commands run a sample.
  */
 
 import { parseArgs } from 'node:util'

@@ -8,7 +8,7 @@ import {
   sharesProcess,
 } from './support/select-tests.ts'
 
-test('the test runner derives the services that a test file needs, such as a browser, from its imports', () => {
+test('the test runner determines from a test file’s imports whether it needs a browser or an exchange', () => {
   assert.equal(needOf('test/web/browser/page.test.ts'), 'browser')
   assert.equal(needOf('test/scenario/trading.test.ts'), 'exchange')
   // Through a fixture.
@@ -21,7 +21,7 @@ test('the test runner derives the services that a test file needs, such as a bro
   assert.equal(needOf('test/tidy.test.ts'), 'nothing')
 })
 
-test('the test runner first runs files that need the most services; a fast run includes only files needing none', () => {
+test('the test runner starts files that need services first, and a fast run runs only the other files', () => {
   const all = selectTests([])
   assert.equal(new Set(all).size, all.length)
   const fast = selectTests([], { fast: true })
@@ -38,17 +38,18 @@ test('the test runner runs only the files and folders that are named', () => {
   assert.throws(() => selectTests(['test/nowhere']), /no test files in test\/nowhere/)
 })
 
-test('test files share a process unless they change global state', () => {
+test('a test file shares a process with others only if it changes no global state', () => {
   assert.ok(sharesProcess('test/book/match.test.ts'))
   // It only reads a seed.
   assert.ok(sharesProcess('test/services/settlement/turns.test.ts'))
-  // `damage.test.ts` only reads the arguments with which Node was started, and changes no global state.
+  // `damage.test.ts` only reads the arguments with which Node was started, and changes no global state. So it may share
+  // a process with other tests.
   assert.ok(sharesProcess('test/log/damage.test.ts'))
   assert.ok(!sharesProcess('test/client/retries.test.ts'))
   assert.ok(!sharesProcess('test/web/browser/page.test.ts'))
 })
 
-test('test files that share a process need the same services, and processes with the most services run first', () => {
+test('only test files with the same needs share a process, and processes with the most needs start first', () => {
   const all = selectTests([])
   const processes = shareProcesses(all, 3)
   assert.deepEqual(processes.flat().toSorted(), all.toSorted())

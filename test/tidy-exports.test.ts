@@ -14,8 +14,9 @@ const isOurs = (file: string): boolean => /^(src|workers|config)\//.test(file)
 const BY_HAND = ['test/domain/make-order-vectors.ts']
 
 /**
- * Files whose exports need no import in this repository. Other threads call exports by name, and users import
- * the SDK and the types of the shapes. In the page, `absent.ts` replaces parts of the SDK.
+ * Files whose exports are used without an import in this repository. Other threads call exports of workers by name.
+ * Users import the SDK and the API's types (`src/protocol/shapes`). The bundler of the page replaces a module of the
+ * SDK by `absent.ts`.
  */
 const CALLED_FROM_OUTSIDE =
   /^(workers\/|src\/client\/|src\/protocol\/shapes\/|src\/web\/absent\.ts$|src\/runtime\/pool-thread\.ts$)/
@@ -30,7 +31,7 @@ test('every source file is imported, started by a script, or named in another fi
   const reached = new Set([...commandFiles(), ...BY_HAND])
   for (const file of sources) {
     for (const { from } of importsOf(file)) reached.add(targetOf(file, from))
-    // Threads and processes are started by file name.
+    // Threads and processes are started by file name, so a file name in quotes counts as a use.
     for (const [, named = ''] of textOf(file).matchAll(/['"`]([\w./-]+\.tsx?)['"`]/g)) {
       reached.add(targetOf(file, named.startsWith('.') ? named : `./${named}`)).add(named)
     }

@@ -19,7 +19,8 @@ const { analyse } = (await import(CHECKER)) as Checker
 type Patterns = { readonly patterns: RegExp[]; readonly built: string[] }
 
 /**
- * Returns whether a string is used as a pattern, in a schema or in `new RegExp`: such a string begins with an anchor.
+ * Returns whether a string is a regular expression, for a schema or for `new RegExp`. Such a string begins with the
+ * anchor `^`.
  */
 const isPatternText = (text: string): boolean => text.startsWith('^') && text.length > 1
 
@@ -46,7 +47,7 @@ function patternsOf(name: string, text: string): Patterns {
 
 const isOurs = (file: string): boolean => /^(src|workers|config)\//.test(file)
 
-/** Returns whether some text of n characters takes the pattern n² steps or more. */
+/** Returns whether the pattern needs n² steps or more for some text of n characters. */
 const isSlow = (pattern: RegExp): boolean => analyse(pattern).reports.length > 0
 
 test('no regular expression in the source takes more than linear time for any text', () => {

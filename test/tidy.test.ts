@@ -47,8 +47,8 @@ const SERVICE_IMPORTS = [
 ]
 
 /**
- * Additional rooms that the files composing a service may import. Such files contain the service's thread, metrics or
- * contract calls.
+ * Rooms are the top-level source folders. The files that assemble a service may import these rooms in addition. Such a
+ * file contains the service's thread, metrics or contract calls.
  */
 const ADAPTERS = [
   'config',
@@ -98,7 +98,7 @@ const WORKERS_LINES = 200
 /** Maximum number of parameters of a function; one that needs more takes an object. */
 const PARAMETERS_MAX = 4
 
-/** Functions that may have more parameters, by room and name, with the reason. */
+/** Functions that may have more parameters. The key is the reason. Each entry names a room and a function in it. */
 const MORE_PARAMETERS: Record<string, readonly string[]> = {
   'hot path: every order runs through it, and an object per call would be one more per order': [
     ...['withdraw', 'admit', 'emitFills', 'emitRest', 'close', 'closeOne', 'closeAll'].map(
@@ -116,7 +116,7 @@ const MORE_PARAMETERS: Record<string, readonly string[]> = {
 /** Maximum lines of code of a function, without comments and blank lines, including the functions inside it. */
 const FUNCTION_LINES_MAX = 98
 
-/** Functions that may be longer, by room and name, with the reason. */
+/** Functions that may be longer. The key is the reason. Each entry names a room and a function in it. */
 const LONGER: Record<string, readonly string[]> = {
   'one loop over one state, on the way of every command': ['runtime serve'],
   'one state machine: every function changes the same few variables': [
@@ -166,7 +166,7 @@ function roomOfImport(file: string, from: string): string | undefined {
   return undefined
 }
 
-test('each source room (top-level folder) imports only rooms that the table allows', () => {
+test('each top-level source folder imports only the folders that a table in this test allows', () => {
   const wrong: string[] = []
   for (const file of sources.filter((name) => name.startsWith('src/'))) {
     const room = roomOf(file)
@@ -206,7 +206,7 @@ test('nothing in src, workers or config imports a test or a load test', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('a file imports another room by its subpath, not by a relative path', () => {
+test('a source file imports another top-level folder by its import alias, not by a relative path', () => {
   const wrong: string[] = []
   for (const file of sources.filter((name) => name.startsWith('src/'))) {
     for (const { from } of importsOf(file)) {
@@ -218,7 +218,7 @@ test('a file imports another room by its subpath, not by a relative path', () =>
   assert.deepEqual(wrong, [])
 })
 
-test('each library is used only in its listed rooms', () => {
+test('each library is imported only in the source folders that are listed for the library', () => {
   const wrong: string[] = []
   for (const file of sources.filter((name) => /^(src|config)\//.test(name))) {
     for (const { from } of importsOf(file)) {
@@ -236,7 +236,7 @@ test('each library is used only in its listed rooms', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('every part of a bundled library that the source uses is in the list of bundled parts', () => {
+test('every imported part of a bundled library is named in the list of bundled parts', () => {
   const names = new Set(
     FOLDED.map((name) => name.split('/', name.startsWith('@') ? 2 : 1).join('/')),
   )
@@ -250,7 +250,7 @@ test('every part of a bundled library that the source uses is in the list of bun
   assert.deepEqual(wrong, [])
 })
 
-test('files are named in kebab-case after their contents', () => {
+test('file names are in kebab-case, and no file has a general name such as utils or helpers', () => {
   const wrong = sources.filter((file) => {
     const name = file.split('/').at(-1) ?? ''
     return (
@@ -291,7 +291,7 @@ test('a worker file only lists the threads or jobs that it runs', () => {
   )
 })
 
-test('environment variables are read in one place', () => {
+test('only the listed source files read environment variables', () => {
   const wrong = sources
     .filter((file) => /^(src|workers|config)\//.test(file) && !ENVIRONMENT.has(file))
     .filter((file) => /\bprocess\.env\b/.test(textOf(file)))
@@ -303,7 +303,7 @@ test('environment variables are read in one place', () => {
  */
 const NOT_BEHAVIOURS = /^src\/services\/(front|prices\/feeds)\//
 
-test('an actor uses no clock, random numbers or environment variables', () => {
+test('the code of actors reads no clock, random numbers or environment variables, and never awaits', () => {
   const wrong = sources
     .filter((file) => /^src\/(services|book)\//.test(file))
     .filter((file) => !COMPOSING.test(file) && !NOT_BEHAVIOURS.test(file))
@@ -315,7 +315,7 @@ test('an actor uses no clock, random numbers or environment variables', () => {
   assert.deepEqual(wrong, [])
 })
 
-/** Files of services that may contain `AMBIENT` or `OPENING` code, by reason. */
+/** Files of services that may contain `AMBIENT` or `OPENING` code (defined below). The key is the reason. */
 const OWN_WORLD: Record<string, RegExp> = {
   'makes the clock, timers and connections used outside tests':
     /^src\/services\/kit\/(chain-)?world\.ts$/,
@@ -398,7 +398,7 @@ test('a function has at most 98 lines of code, or is listed as an exception', ()
   )
 })
 
-test('the code has no unfinished parts, and every room has a README with its purpose', () => {
+test('the code has no marks of unfinished work, and every top-level source folder has a README', () => {
   const marks = new RegExp(['TO', 'DO|FIX', 'ME|X', 'XX'].join(''))
   const wrong = sources.filter((file) => marks.test(textOf(file)))
   assert.deepEqual(wrong, [])
@@ -458,7 +458,7 @@ const OLD_NAMES: Record<string, string> = {
 /** Rooms whose comments still have to be rewritten. */
 const WORDS_TO_REWRITE: readonly string[] = []
 
-test('comments and names use plain words', () => {
+test('names in the source avoid the listed old names, and comments avoid vague openings', () => {
   const wrong: string[] = []
   for (const file of sources.filter((name) => /^(src|config|workers)\//.test(name))) {
     const text = textOf(file)
@@ -476,7 +476,7 @@ test('comments and names use plain words', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('names of tests are sentences in plain words', () => {
+test('names of tests avoid vague openings and the listed unclear words', () => {
   const wrong = sources
     .filter((file) => file.startsWith('test/') && /\.test\.tsx?$/.test(file))
     .flatMap((file) =>

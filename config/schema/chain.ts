@@ -18,7 +18,7 @@ const Chain = Type.Object(
     blockExplorer: Type.String(),
     /** Block in which the contracts were deployed. Earlier blocks contain no events of the contracts. */
     startBlock: Type.Integer({ minimum: 0 }),
-    /** Number of blocks that must follow a block before its events count. */
+    /** The exchange uses the events of a block only after this many later blocks. */
     confirmations: Type.Integer({ minimum: 0, maximum: 1_000 }),
     contracts: Type.Object(
       {
@@ -35,7 +35,7 @@ const Chain = Type.Object(
       {
         symbol: Type.String(),
         decimals: Type.Integer({ minimum: 6, maximum: 6 }),
-        /** EIP-712 domain of the token, for permits; `USD Coin` and `1` by default. */
+        /** EIP-712 domain of the stablecoin, which permits need. The defaults are `USD Coin` and `1`. */
         domainName: Type.Optional(Type.String()),
         domainVersion: Type.Optional(Type.String()),
       },
@@ -359,8 +359,9 @@ export const settlement = Type.Object({
     maximum: 604_800,
     unit: 's',
     description:
-      'A trade that has not settled after this time, while the chain was reachable, fails with the reason and ' +
-      'an alarm. Must be above the highest lag and below the grace of the settlement contract.',
+      'A trade that has not settled after this time fails, and an alarm states the reason. Time ' +
+      'in which the chain could not be reached does not count. Must be above ' +
+      'SIBYL_SETTLEMENT_MAX_LAG_SECONDS and below the grace period of the settlement contract.',
   }),
   retryGasMax: Type.Integer({
     env: 'SIBYL_SETTLEMENT_RETRY_GAS_MAX',

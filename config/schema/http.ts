@@ -208,8 +208,10 @@ export const limits = Type.Object({
     maximum: 1_000_000,
     unit: 'orders/s',
     description:
-      'Orders of an IPv4 address, an IPv6 /64 or an API key that are refused because their trader lacks ' +
-      'the funds or pauses; a client that sends more can place no orders for a while.',
+      'Orders per second of one client that may be rejected because the trader lacks funds, is ' +
+      'paused, or has reached a gas budget or the limit of a delegate. After more such ' +
+      'rejections, the client can place no orders for a while. A client is an IPv4 address, an ' +
+      'IPv6 /64 network or an API key.',
   }),
   unfundedBurst: Type.Integer({
     env: 'SIBYL_LIMIT_UNFUNDED_BURST',

@@ -2,11 +2,9 @@
 
 import { PRICE_PROVIDERS } from '#domain/price-providers.ts'
 
-/** A private key: 0x and 64 hexadecimal digits. The environment may name a file with the key instead. */
+/** A private key: 0x and 64 hexadecimal digits. The environment variable may name a file with the key instead. */
 export const Key = '^(0x[0-9a-fA-F]{64})?$'
-/**
- * A shared secret of 32 bytes: 0x and 64 hexadecimal digits. The environment may name a file with the secret instead.
- */
+/** A shared secret of 32 bytes: 0x and 64 hexadecimal digits. The environment variable may name a file instead. */
 export const ClusterKey = '^$|^0x[0-9a-fA-F]{64}$'
 export const ContractAddressForm = '^0x[0-9a-fA-F]{40}$'
 export const HttpUrl = '^https?://'
@@ -16,11 +14,11 @@ export const ProxyRange = '^[0-9a-fA-F.:]+(/[0-9]{1,3})?$'
 export const DatabaseUrl = '^$|^mysql://|^sqlite:'
 export const MysqlUrl = '^$|^mysql://'
 /**
- * A host with an optional port. The names of the log's keys contain the host, so the host may have neither spaces nor a
- * plus sign.
+ * A host with an optional port. The host is part of the name of each key that signs the log. Such a name must contain
+ * neither spaces nor a plus sign.
  */
 export const LogHost = '^[a-z0-9]([a-z0-9.-]{0,252})(:[0-9]{1,5})?$'
-/** The verifier key of a witness and its address. */
+/** A witness of the public log: its verifier key, then `@`, then its URL. */
 export const WitnessAddress = '^[^+@\\s]+\\+[0-9a-f]{8}\\+[A-Za-z0-9+/=]+@https?://\\S+$'
 export const NodeName = '^[a-z0-9][a-z0-9-]{0,31}$'
 export const NodeNameOrNone = '^$|^[a-z0-9][a-z0-9-]{0,31}$'

@@ -31,8 +31,8 @@ export const risk = Type.Object({
     maximum: 86_400,
     unit: 'seconds',
     description:
-      'How long a trader pauses after a trade that failed by their fault; twice as long after ' +
-      'each further one. 0 turns it off.',
+      'How long a trader can place no orders after a trade that failed by their fault. This ' +
+      'pause doubles with each further failure. 0 means no pause.',
   }),
   cooldownSecondsMax: Type.Integer({
     env: 'SIBYL_RISK_COOLDOWN_SECONDS_MAX',
@@ -57,10 +57,11 @@ export const risk = Type.Object({
     maximum: 1_000_000_000,
     unit: 'fills',
     description:
-      'Settled fills that one trader may cause on a chain in a day (UTC); at the limit new orders are ' +
-      'refused. An order pays for at most one fill: a taker for the last fill of its match, a maker ' +
-      'for an earlier fill that uses it up. Open orders and unsettled fills count once for each ' +
-      'market thread. 0 is no limit.',
+      'Maximum number of settled fills that are charged to one trader on a chain in a day (UTC). ' +
+      'At the limit, new orders of the trader are rejected. The last fill of a match is charged ' +
+      'to the taker, each earlier fill to the maker whose order it fills completely. The open ' +
+      'orders and unsettled fills of the trader count in advance, multiplied by the number of ' +
+      'market threads. 0 means no limit.',
   }),
   gasPerDay: Type.Integer({
     env: 'SIBYL_RISK_GAS_PER_DAY',
@@ -76,9 +77,9 @@ export const risk = Type.Object({
     maximum: 1_000_000_000_000,
     unit: 'gas',
     description:
-      'Gas of fills that failed on chain by the fault of one trader, on a chain in a day (UTC). ' +
-      'Beyond it new orders are refused, open orders leave as unfunded, and trades that were not ' +
-      'sent yet fail. 0 is no limit.',
+      'Maximum gas of the fills that fail on a chain by the fault of one trader in a day (UTC). ' +
+      'At the limit, new orders of the trader are rejected, open orders are cancelled with the ' +
+      'reason unfunded, and trades that were not sent to the chain yet fail. 0 means no limit.',
   }),
   exemptTraders: Type.Array(Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), {
     env: 'SIBYL_RISK_EXEMPT_TRADERS',

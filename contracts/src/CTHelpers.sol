@@ -3,16 +3,16 @@ pragma solidity 0.8.37;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 
-/// The id arithmetic of the Gnosis Conditional Tokens, bit for bit: condition ids, collection ids
-/// (points on alt_bn128, so that nested collections combine in any order) and position ids.
+/// Computes the ids of the Gnosis Conditional Tokens, bit for bit: condition ids, collection ids and position ids.
 ///
-/// A collection id is the x coordinate of a curve point with the parity of y in bit 254. The point
-/// of one outcome set is found by counting up from a hash until x³ + 3 is a square.
+/// A collection id is a point on the curve alt_bn128: its x coordinate, with the parity of y in bit 254. The id of
+/// nested collections is the sum of their points, so the order of nesting does not matter. For a single outcome set, x
+/// is found by counting up from a hash until x³ + 3 is a square.
 library CTHelpers {
     uint256 private constant P =
         21888242871839275222246405745257275088696311157297823662689037894645226208583;
     uint256 private constant B = 3;
-    /// (P + 1) / 4: because P ≡ 3 (mod 4), raising a square to this power gives its root.
+    /// (P + 1) / 4. Because P ≡ 3 (mod 4), a square raised to this power gives its square root.
     uint256 private constant SQRT_EXPONENT =
         5472060717959818805561601436314318772174077789324455915672259473661306552146;
     uint256 private constant ODD_TOGGLE = 1 << 254;

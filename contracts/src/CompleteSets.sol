@@ -12,8 +12,8 @@ import {Execution, OUTCOMES} from "./SettlementTypes.sol";
 /// sellers into complete sets. Tokens and collateral pass through this contract within one call
 /// and never stay.
 abstract contract CompleteSets is SettlementFunds {
-    /// Gas of a mint or a merge: four transfers, and a split or merge that may use `SET_GAS`.
-    /// Most of `SET_GAS` is for markets whose token ids take long to compute.
+    /// Gas of the call that executes a mint or a merge: four transfers, and a split or merge of up to `SET_GAS`. Only
+    /// markets whose token ids take long to compute need most of `SET_GAS`.
     uint256 internal constant SET_FILL_GAS = 750_000;
     uint256 private constant SET_GAS = 250_000;
 
@@ -26,10 +26,10 @@ abstract contract CompleteSets is SettlementFunds {
         SafeERC20.forceApprove(collateral, address(conditionalTokens), type(uint256).max);
     }
 
-    /// Accepts the outcome tokens of a mint or a merge. Implements both `onERC1155Received` and
-    /// `onERC1155BatchReceived`: the first argument of both is the account that moves the tokens,
-    /// and both return their own selector. Rejects tokens that another account moves, because
-    /// they could never leave this contract.
+    /// Implements `onERC1155Received` and `onERC1155BatchReceived`, so that this contract can receive the outcome
+    /// tokens of a mint or a merge. Both functions return their own selector. Their first argument is the account that
+    /// moves the tokens. If another account moves tokens here, they are rejected, because they could never leave this
+    /// contract.
     fallback() external {
         if (
             msg.sender != address(conditionalTokens)
@@ -41,10 +41,10 @@ abstract contract CompleteSets is SettlementFunds {
         }
     }
 
-    /// Moves the funds of a mint or a merge. A mint takes the cost from the buyer and the rest of
-    /// `size` from the seller. It splits this collateral into outcome tokens, and delivers one
-    /// outcome to each trader. A merge takes one outcome from each trader, merges them, and pays
-    /// the cost to the seller and the rest to the buyer.
+    /// Moves the funds of a mint or a merge. A mint takes `cost` from the buyer and `size - cost` from the seller. It
+    /// splits this collateral into outcome tokens, and delivers one outcome to each trader. A merge takes one outcome
+    /// from each trader and merges the tokens into collateral. It pays `cost` to the seller and `size - cost` to the
+    /// buyer.
     function _moveSets(Execution calldata e, bool isMint) internal {
         (address buyer, address seller, uint256 size) = (e.buyer, e.seller, e.size);
         (uint256 id, uint256 otherId) = (e.positionId, _positionId(e.marketId, 1 - e.outcome));
@@ -89,9 +89,9 @@ abstract contract CompleteSets is SettlementFunds {
         return success && (length == 0 || (length >= 32 && word == 1));
     }
 
-    /// Returns this contract's balance of collateral. Outside a mint or a merge, this is only
-    /// collateral sent by mistake. No mint or merge may reduce this balance. Otherwise, with a
-    /// token that charges a fee on transfers, a trader would be paid from this balance.
+    /// Returns this contract's balance of collateral. Outside a mint or a merge, it contains only collateral sent by
+    /// mistake. A mint or a merge that reduces this balance reverts. Without this check, a collateral that charges a
+    /// fee on transfers could take the fee from this balance.
     function _held() private view returns (uint256) {
         return BoundedCalls.read(
             address(collateral), abi.encodeCall(IERC20.balanceOf, (address(this)))

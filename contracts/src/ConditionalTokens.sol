@@ -9,15 +9,14 @@ import {CheckedMath} from "./CheckedMath.sol";
 import {CTHelpers} from "./CTHelpers.sol";
 import {ERC1155Ledger} from "./ERC1155Ledger.sol";
 
-/// Outcome tokens backed by collateral: the Gnosis Conditional Tokens with the same functions,
-/// ids, events and revert reasons. For holders without gas, two operations are also possible by
-/// signature: approving an operator and redeeming. The contract has no owner and no privileged
-/// caller. Only a condition's oracle, which is part of the condition's id, decides what its
-/// outcomes pay.
+/// Outcome tokens backed by collateral: the Gnosis Conditional Tokens with the same functions, ids, events and revert
+/// reasons. A holder without gas can also sign two operations for another account to send: approving an operator, and
+/// redeeming. The contract has no owner and no privileged caller. Only a condition's oracle, which is part of the
+/// condition's id, decides what its outcomes pay.
 ///
-/// Worked example: Ann splits 100 USDC on a condition with two outcomes and holds 100 of each
-/// outcome token. The oracle reports [1, 0]. Ann redeems index sets [1, 2]: 100 for the first
-/// outcome, nothing for the second, both balances are burnt, 100 USDC are paid out.
+/// Worked example: Ann splits 100 USDC on a condition with two outcomes and holds 100 of each outcome token. The oracle
+/// reports [1, 0]. Ann redeems index sets [1, 2]. The first outcome pays 100 USDC, the second pays nothing, and both
+/// balances are burnt.
 contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
     using CheckedMath for uint256;
 
@@ -82,7 +81,7 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
     function prepareCondition(address oracle, bytes32 questionId, uint256 outcomeSlotCount)
         external
     {
-        // An index set is a 256-bit number with one bit per outcome.
+        // An index set is a 256-bit number with one bit per outcome. So a condition has at most 256 outcomes.
         require(outcomeSlotCount <= 256, "too many outcome slots");
         require(outcomeSlotCount > 1, "there should be more than one outcome slot");
         bytes32 conditionId = CTHelpers.getConditionId(oracle, questionId, outcomeSlotCount);
@@ -111,7 +110,7 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
         emit ConditionResolution(conditionId, msg.sender, questionId, outcomeSlotCount, payouts);
     }
 
-    /// Turns collateral, or a position that the partition covers, into one position per index set.
+    /// Takes collateral, or a position that covers the union of the index sets, and mints one position per index set.
     function splitPosition(
         IERC20 collateralToken,
         bytes32 parentCollectionId,
@@ -372,8 +371,7 @@ contract ConditionalTokens is ERC1155Ledger, EIP712, Nonces {
         }
     }
 
-    /// With 256 outcomes the shift gives 0. The subtraction then wraps to all ones, which is the
-    /// correct result.
+    /// With 256 outcomes, the shift gives 0. The subtraction then wraps around and sets all 256 bits, one per outcome.
     function _fullIndexSet(uint256 outcomeSlotCount) private pure returns (uint256) {
         unchecked {
             return (1 << outcomeSlotCount) - 1;

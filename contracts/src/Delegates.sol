@@ -5,14 +5,13 @@ import {IERC1271} from "@openzeppelin/contracts/interfaces/IERC1271.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 
-/// Decides which signatures count for an account in `Settlement`, besides signatures of the
-/// account's own key. These are signatures of keys that the account appointed (delegates), and
-/// signatures that the account's code accepts (EIP-1271). `Settlement` deploys and queries this
-/// contract. It has no owner, holds no funds and moves no funds.
+/// Decides which signatures count for an account in `Settlement`, besides signatures of the account's own key. These
+/// are signatures of keys that the account appointed (delegates), and signatures that the account's code accepts
+/// (EIP-1271). `Settlement` deploys and queries this contract. It has no owner, holds no funds and moves no funds.
 ///
-/// A delegate signs orders and cancellations of single orders. It cannot appoint, approve, move
-/// or redeem anything, because no other contract queries this one. `Settlement` does not know the
-/// limits in an appointment: the exchange checks them before it matches.
+/// A delegate can sign orders and cancellations of single orders. It cannot appoint, approve, move or redeem anything,
+/// because no other contract queries this one. An appointment may contain limits. The exchange checks them before it
+/// matches, and `Settlement` does not know them.
 contract Delegates is EIP712 {
     /// Limits of a delegate. A number of 0 means no limit. An empty list of markets means all
     /// markets.
@@ -30,8 +29,8 @@ contract Delegates is EIP712 {
     /// about 30,000.
     uint256 public constant SIGNATURE_GAS = 100_000;
 
-    /// Every change increases the nonce, including a change by `setDelegate`. So an old signature
-    /// cannot restore what the account has since revoked.
+    /// Every change of a delegate increases the account's nonce. `setDelegate` needs no signature, but it increases the
+    /// nonce, too. So a signature from before a revocation cannot restore the delegate.
     bytes32 public constant SET_DELEGATE_TYPEHASH = keccak256(
         "SetDelegate(address account,address delegate,uint64 until,uint64 maxOrderSize,uint64 maxOpenNotional,bytes32[] markets,uint256 nonce,uint256 deadline)"
     );
@@ -43,16 +42,15 @@ contract Delegates is EIP712 {
         /// End of the delegate's term. Until then the exchange accepts orders of the delegate, and
         /// the delegate may cancel orders.
         uint64 until;
-        /// Time until which trades of orders that the delegate signed may settle.
+        /// Trades may settle until this time if the delegate signed one of their orders.
         uint64 settlesUntil;
     }
 
     mapping(address account => uint256) public nonces;
     mapping(address account => mapping(address delegate => Term)) private _terms;
 
-    /// From `until` on, the exchange accepts no order of this delegate. A time in the past
-    /// revokes the delegate at once. Trades that were matched before may settle until
-    /// `settlesUntil`.
+    /// From `until` on, the exchange accepts no order of this delegate. If `until` is in the past, the delegate is
+    /// revoked at once. Trades that were already matched may settle until `settlesUntil`.
     event DelegateSet(
         address indexed account,
         address indexed delegate,
@@ -103,9 +101,10 @@ contract Delegates is EIP712 {
         _setDelegate(account, delegate, until, limits);
     }
 
-    /// Returns whether this signature of a digest counts as the account's. It counts if `signer`,
-    /// the address that the caller recovered, is a delegate, or if the account's code accepts the
-    /// signature. Costs at most `SIGNATURE_GAS` plus about 20,000 gas, and changes no state.
+    /// Returns whether a signature of a digest counts as the account's. `signer` is the address that the caller
+    /// recovered from the signature. The signature counts if `signer` is a delegate before its `settlesUntil`, or if
+    /// the account's code accepts the signature. Costs at most `SIGNATURE_GAS` plus about 20,000 gas, and changes no
+    /// state.
     function isSigner(
         address account,
         address signer,
@@ -118,15 +117,14 @@ contract Delegates is EIP712 {
         return _isAccepted(account, digest, uint8(uint256(vs) >> 255) + 27, r, s);
     }
 
-    /// Returns whether the delegate is current: its time has not ended, and the account has not
-    /// revoked it. Only a current delegate may cancel orders. Otherwise the holder of a stolen
-    /// key could cancel all the account's orders for `cancelDelay` after the account revoked the
-    /// key.
+    /// Returns whether the delegate's term has not ended and the account has not revoked the delegate. Only such a
+    /// delegate may cancel orders. A revoked key may be stolen, so it must not cancel orders, although orders that it
+    /// signed may still settle for up to `cancelDelay`.
     function isCurrent(address account, address delegate) external view returns (bool) {
         return delegate != address(0) && block.timestamp < _terms[account][delegate].until;
     }
 
-    /// Returns the time until which trades of orders that the delegate signed may settle.
+    /// Returns the time until which trades may settle if the delegate signed one of their orders.
     function settlesUntil(address account, address delegate) public view returns (uint64) {
         return _terms[account][delegate].settlesUntil;
     }
@@ -142,8 +140,9 @@ contract Delegates is EIP712 {
         if (limits.markets.length > MARKETS_MAX) revert TooManyMarkets(limits.markets.length);
         uint256 settles = until == 0 ? 0 : uint256(until) + settlementGrace;
         if (settles > type(uint64).max) settles = type(uint64).max;
-        // An earlier end takes effect only after `cancelDelay`, like a cancellation on chain.
-        // Otherwise an account could revoke the delegate to avoid a trade that is already matched.
+        // If the new `settlesUntil` is earlier than the old one, it takes effect only after `cancelDelay`, like a
+        // cancellation on chain. Otherwise an account could revoke the delegate to avoid a trade that is already
+        // matched.
         uint256 before = settlesUntil(account, delegate);
         if (settles < before) {
             uint256 soonest = block.timestamp + cancelDelay;

@@ -7,9 +7,9 @@ import {ERC165} from "@openzeppelin/contracts/utils/introspection/ERC165.sol";
 import {IERC165} from "@openzeppelin/contracts/utils/introspection/IERC165.sol";
 import {CheckedMath} from "./CheckedMath.sol";
 
-/// The ERC-1155 ledger of the conditional tokens. OpenZeppelin's ledger is not used, because all
-/// events and revert reasons must equal those of the original. For example, a batch of one emits
-/// `TransferBatch`, and a query of the zero address's balance reverts.
+/// The ERC-1155 ledger of the conditional tokens. OpenZeppelin's ledger is not used, because all events and revert
+/// reasons must equal those of the Gnosis Conditional Tokens. For example, a batch of one emits `TransferBatch`, and a
+/// query of the zero address's balance reverts.
 ///
 /// Balances always change before the receiver is called.
 abstract contract ERC1155Ledger is ERC165, IERC1155 {

@@ -15,20 +15,19 @@ import {
     IOptimisticOracleV3CallbackRecipient
 } from "./interfaces/IOptimisticOracleV3.sol";
 
-/// One binary market. It is the oracle of its condition and reports the payouts once, as UMA's
-/// optimistic oracle decides. Every market is a minimal clone of one implementation; the factory
-/// initialises it in the transaction that creates it.
+/// One binary market. It is the oracle of its condition and reports the payouts once, as UMA's optimistic oracle
+/// decides. Every market is a minimal clone of one implementation. The factory initialises it in the transaction that
+/// creates it.
 ///
 /// The steps of a resolution:
 ///   expired -> propose -> [window passes | dispute -> arbitration] -> settle
 ///   settled true  -> resolved: the condition's payouts are reported, holders redeem
 ///   settled false -> expired again: any account may propose again
 ///
-/// No step needs the operator: any account can propose with a bond, dispute at the oracle, and
-/// settle, here or at the oracle directly. A quick market is resolved by the factory's operator
-/// from prices. If the operator does not resolve it for `QUICK_FALLBACK` after its end, it opens
-/// to the oracle like any other market. It opens at once if the operator reports that the price
-/// sources contradict each other.
+/// No step needs the operator. Any account can propose with a bond, dispute at the oracle, and settle, here or at the
+/// oracle. A quick market is different: the factory's operator resolves it from prices. If it is still unresolved
+/// `QUICK_FALLBACK` after its end, any account may propose at the oracle. If the operator reports that the price
+/// sources contradict each other, any account may propose at once.
 contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
     using SafeERC20 for IERC20;
 
@@ -69,10 +68,10 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
     uint8 private constant YES = 0;
     uint8 private constant NO = 1;
     uint256 private constant OUTCOMES = 2;
-    /// If an assertion still cannot be settled this long after the end of its dispute window, a new
-    /// proposal may replace it. The time is long, because arbitration takes days. It is limited,
-    /// because the stablecoin may have blocked the winner of the bond. Then the assertion can never
-    /// be settled, and would lock the holders' money for ever.
+    /// If an assertion cannot be settled for this long after the end of its dispute window, a new proposal may replace
+    /// it. The time is long, because arbitration takes days. It is limited, because the stablecoin may block the
+    /// account that wins the bond, and the assertion can then never be settled. Without a limit, it would then lock the
+    /// holders' money for ever.
     uint64 public constant ABANDON_AFTER = 14 days;
 
     bytes32 public constant PROPOSE_RESOLUTION_TYPEHASH = keccak256(
@@ -109,16 +108,15 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
     );
     event ResolutionDisputed(bytes32 indexed marketId, bytes32 indexed assertionId);
     event ResolutionOverturned(bytes32 indexed marketId, bytes32 indexed assertionId);
-    /// A new proposal replaced the assertion, which still could not be settled `ABANDON_AFTER`
-    /// after the end of its dispute window.
+    /// A new proposal replaced an assertion that could not be settled within `ABANDON_AFTER` after its dispute window.
     event ResolutionAbandoned(bytes32 indexed marketId, bytes32 indexed assertionId);
     /// `assertionId` is zero when a quick market was resolved by price.
     event MarketResolved(
         bytes32 indexed marketId, bytes32 indexed assertionId, uint8 winningOutcome
     );
     event MarketSettled(bytes32 indexed marketId, address indexed settler, uint8 winningOutcome);
-    /// The payouts could not be reported to the condition (out of gas). `reportPayouts` tries
-    /// again.
+    /// The payouts could not be reported to the condition, for example for lack of gas. `reportPayouts` can report them
+    /// later.
     event PayoutReportFailed(bytes32 indexed marketId);
 
     error NotFactory(address caller);
@@ -159,8 +157,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         if (marketId != bytes32(0)) revert AlreadyInitialized();
         _terms = terms_;
         marketId = CTHelpers.getConditionId(address(this), terms_.questionId, OUTCOMES);
-        // Any account can compute the id beforehand and prepare the condition. A prepared
-        // condition only saves gas for the factory's caller, and must not block the market.
+        // Any account can compute the id beforehand and prepare the condition. Preparing it a second time would revert,
+        // and so block the market.
         if (conditionalTokens.getOutcomeSlotCount(marketId) == 0) {
             conditionalTokens.prepareCondition(address(this), terms_.questionId, OUTCOMES);
         }
@@ -171,10 +169,10 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         return _propose(msg.sender, msg.sender, outcome);
     }
 
-    /// Proposes an outcome for `proposer`, who signed the proposal. The proposer or the caller
-    /// pays the bond. The payer is the asserter, and gets the bond back if the assertion holds.
-    /// The permit may be omitted (`v` zero), or another account may have used it already: only
-    /// the allowance counts.
+    /// Proposes an outcome for `proposer`, who signed the proposal. The proposer or the caller pays the bond. The payer
+    /// is the asserter, and gets the bond back if the assertion holds. The permit may be missing (`v` is zero), or fail
+    /// because another account has already used it. The proposal succeeds anyway if the payer's allowance covers the
+    /// bond.
     function proposeResolution(
         address proposer,
         bool outcome,
@@ -260,9 +258,9 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         _terms.description = string.concat(_terms.description, " ", evidence);
     }
 
-    /// Applies the oracle's decision. Never reverts if the oracle calls it, because a revert would
-    /// lock the bond. Ignores every assertion except this market's open one, because any account
-    /// can name this market as the callback recipient of its own assertion.
+    /// Applies the oracle's decision. Never reverts in a call from the oracle, because a revert would lock the bond.
+    /// Any account can name this market as the callback recipient of its own assertion. So every assertion except this
+    /// market's open one is ignored.
     function assertionResolvedCallback(bytes32 assertionId, bool assertedTruthfully) external {
         if (msg.sender != address(oracle)) revert NotOracle(msg.sender);
         if (resolved || assertionId == bytes32(0) || assertionId != _assertion.id) return;
@@ -288,8 +286,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         return minimum > _bondFloor ? minimum : _bondFloor;
     }
 
-    /// Returns the open assertion, or the assertion that resolved the market. Its id is zero if
-    /// there is none.
+    /// Returns the open assertion, or the assertion that resolved the market. If neither exists, the returned id is
+    /// zero.
     function assertion() external view returns (Assertion memory) {
         return _assertion;
     }
@@ -363,8 +361,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         );
     }
 
-    /// Abandons an assertion that still cannot be settled `ABANDON_AFTER` after the end of its
-    /// dispute window. Tries to settle it first, so that an existing result is never ignored.
+    /// Ends an assertion that is still open `ABANDON_AFTER` after the end of its dispute window. First tries to settle
+    /// it, because the oracle may already have a result. If that fails, abandons the assertion.
     function _clearStaleAssertion() private {
         bytes32 stale = _assertion.id;
         if (resolved || stale == bytes32(0)) return;

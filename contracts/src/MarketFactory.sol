@@ -12,13 +12,12 @@ import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
 import {IOptimisticOracleV3} from "./interfaces/IOptimisticOracleV3.sol";
 import {Market} from "./Market.sol";
 
-/// Creates markets. The address and the id of an ordinary market follow from its maker and its
-/// terms. The address and the id of a quick market follow from its asset, start and interval.
-/// Both can be computed before the transaction exists, so a quick market can be traded before it
-/// is mined.
+/// Creates markets. The address and the id of a market can be computed before the market exists, so a quick market can
+/// be traded before its creation is mined. An ordinary market's address and id follow from its maker and its terms. A
+/// quick market's address and id follow from its asset, start and interval.
 ///
-/// The factory holds no funds. Its operators create quick markets and resolve them by price. Its
-/// makers create ordinary markets and have no part in resolving them.
+/// The factory holds no funds. Its operators create quick markets and resolve them by price. Its makers create ordinary
+/// markets and have no part in resolving them.
 contract MarketFactory is EIP712, Ownable2Step {
     enum Category {
         Defi,
@@ -60,7 +59,7 @@ contract MarketFactory is EIP712, Ownable2Step {
     mapping(address account => bool) public isOperator;
     mapping(address market => bool) public isMarket;
     mapping(address market => QuickMarket) public quickMarkets;
-    /// keccak256 of the metadata of a market's event; zero for a market without an event.
+    /// keccak256 of the metadata of the market's event (a group of markets). Zero if the market belongs to no event.
     mapping(address market => bytes32) public eventOf;
     /// Markets in which the exchange also matches a buy of YES with a buy of NO, and a sell of YES
     /// with a sell of NO. The choice is made at creation, and does not affect the market's id.
@@ -77,7 +76,7 @@ contract MarketFactory is EIP712, Ownable2Step {
         Category category,
         uint64 expiration
     );
-    /// Precedes `MarketCreated` or `QuickMarketCreated` of a complementary market.
+    /// Emitted before `MarketCreated` or `QuickMarketCreated` if the new market is complementary.
     event ComplementaryMarket(bytes32 indexed marketId, address indexed market);
     event QuickMarketCreated(
         bytes32 indexed marketId,
@@ -88,7 +87,8 @@ contract MarketFactory is EIP712, Ownable2Step {
         uint64 startPrice,
         string source
     );
-    /// The market belongs to the event that `metadata` describes; `signer` is the operator who signed.
+    /// The market belongs to the group of markets that `metadata` describes. `signer` is the operator who signed this
+    /// membership.
     event EventMarketCreated(
         bytes32 indexed marketId,
         address indexed market,
@@ -154,8 +154,8 @@ contract MarketFactory is EIP712, Ownable2Step {
         return _createMarket(question, description, category, expiration, true);
     }
 
-    /// Creates a market of an event. An operator signs `EventMarket(market, keccak256(metadata))`
-    /// for the predicted address, so no other market can use the signature. The event of a market
+    /// Creates a market that belongs to an event (a group of markets). An operator signs `EventMarket(market,
+    /// keccak256(metadata))` for the predicted address, so no other market can use the signature. The event of a market
     /// never changes.
     function createEventMarket(
         string calldata question,
@@ -182,8 +182,8 @@ contract MarketFactory is EIP712, Ownable2Step {
         _joinEvent(market, marketId, metadata, signature);
     }
 
-    /// Creates the market on whether `asset` will be at or above `startPrice` after `interval`
-    /// seconds. Its id depends on neither the price nor the source.
+    /// Creates the market on whether the price of `asset` at the end, `interval` seconds after `startTime`, is at or
+    /// above `startPrice`. The market's id depends on neither `startPrice` nor `source`.
     function createQuickMarket(
         string calldata asset,
         uint64 startTime,
@@ -205,10 +205,9 @@ contract MarketFactory is EIP712, Ownable2Step {
         return _createQuickMarket(asset, startTime, interval, startPrice, source, true);
     }
 
-    /// Resolves a quick market from two prices of one source: YES if the end price is at least the
-    /// start price. If `source` also gave the strike (the start price at the market's creation),
-    /// `startPrice` must equal the strike. If the strike's source cannot decide, another source
-    /// gives both prices.
+    /// Resolves a quick market from two prices of one source: YES if the end price is at least the start price. The
+    /// strike is the start price that was recorded when the market was created. If the strike came from `source`,
+    /// `startPrice` must equal it. If the source of the strike cannot decide, another source must give both prices.
     function resolveQuickMarket(
         address market,
         uint64 startPrice,

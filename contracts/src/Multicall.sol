@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// Makes several calls in one transaction, like `aggregate3` of Multicall3. Redemptions by permit
-/// need no other contract: signatures authorise them, so any account may be the caller.
+/// Makes several calls in one transaction, like `aggregate3` of Multicall3. Redemptions by permit can be batched with
+/// it, because they need only signatures and any account may be the caller.
 ///
-/// The contract holds nothing and must never get an allowance or an approval, because any account
-/// can make it call any function. Unlike Multicall3 it rejects ether, because no account could
-/// withdraw it.
+/// The contract holds nothing and must never get an allowance or an approval, because any account can make it call any
+/// function. Unlike Multicall3 it rejects ether, because no account could withdraw it.
 contract Multicall {
     struct Call3 {
         address target;

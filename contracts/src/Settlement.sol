@@ -28,50 +28,47 @@ import {
 } from "./SettlementTypes.sol";
 import {SignedOrders} from "./SignedOrders.sol";
 
-/// Settles matched trades between traders who signed orders, in batches, without ever keeping
-/// their funds: the collateral goes from buyer to seller and the outcome tokens from seller to
-/// buyer in the same call, both or neither. Two buyers of opposite outcomes trade by a mint:
-/// their collateral is split into both tokens. Two sellers of opposite outcomes trade by a merge
-/// of their tokens.
+/// Settles matched trades between traders who signed orders, in batches. It never keeps their funds. In one call, the
+/// collateral moves from buyer to seller and the outcome tokens from seller to buyer. If one cannot move, neither
+/// moves. Two buyers of opposite outcomes trade by a mint: their collateral is split into both tokens. Two sellers of
+/// opposite outcomes trade by a merge: their tokens become collateral again.
 ///
-/// A batch lists each signed order once, and fills refer to orders by index. So an order that
-/// matches ten others is sent, hashed and recovered once. Three rules shape the code:
+/// A batch lists each signed order once, and fills refer to orders by index. So an order that matches ten others is
+/// sent, hashed and recovered once. Three rules shape the code:
 ///
-/// 1. A fill is first checked without any outside call. Then it runs in a call of this contract
-///    to itself with a fixed amount of gas. So a token or a receiver can only revert that fill,
-///    burn only that gas, and return at most one word.
-/// 2. A fill that cannot be settled is reported with its reason and the side at fault, and the
-///    batch goes on. If too little gas is left to give a fill its full amount, the whole batch
-///    reverts. So a fill is never reported as failed because the operator sent too little gas.
-/// 3. The operator only chooses what to match. Every movement needs a signature for the trader
-///    who pays, and stays within the price, size and time of the signed order. The trader's key
-///    signs, or a key that the trader appointed, or the code of the trader's account accepts the
-///    signature (see `Delegates`).
+/// 1. A fill is first checked without calls to other contracts. Then this contract calls itself with a fixed amount of
+///    gas to execute the fill. So a malicious token or receiver can only revert its own fill, burn that gas, and return
+///    at most one word.
+/// 2. If a fill cannot be settled, its reason and the side at fault are reported, and the batch goes on. If too little
+///    gas is left to give a fill its full amount, the whole batch reverts. So a fill is never reported as failed
+///    because the operator sent too little gas.
+/// 3. The operator only chooses what to match. A trader pays only with a signature, and only within the price, size and
+///    time of the signed order. The signature is made by the trader's key or by a key that the trader appointed. It
+///    also counts if the code of the trader's account accepts it (see `Delegates`).
 ///
-/// Worked example: Ann signs BUY 10 YES at 0.60, Bob signs SELL 4 YES at 0.55. A fill of 4 at
-/// 0.55 moves 2.20 of collateral from Ann to Bob and 4 YES from Bob to Ann. Ann's order has 6
-/// left. Carol signs BUY 6 NO at 0.45: a mint of 6 at 0.60 takes 3.60 from Ann and 2.40 from
-/// Carol, splits them, and delivers 6 YES to Ann and 6 NO to Carol.
+/// Worked example: Ann signs BUY 10 YES at 0.60, Bob signs SELL 4 YES at 0.55. A fill of 4 at 0.55 moves 2.20 of
+/// collateral from Ann to Bob and 4 YES from Bob to Ann. Ann's order has 6 left. Carol signs BUY 6 NO at 0.45. A mint
+/// of 6 at 0.60 takes 3.60 from Ann and 2.40 from Carol, and splits them. Ann receives 6 YES, and Carol 6 NO.
 contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuardTransient {
-    /// Intermediate results of a batch: hash and standing of each order, and verdict on each
-    /// fill.
+    /// Intermediate results of a batch: the hash and the `Standing` of each order, and the byte that `settle` returns
+    /// for each fill.
     struct Batch {
         bytes32[] hashes;
         Standing[] standings;
         bytes verdicts;
     }
 
-    /// Gas of the call that executes a fill. It includes `TRANSFER_GAS` for each of two
-    /// transfers. The rest pays for the three storage slots that a first fill writes. An honest
-    /// fill needs about half of each amount.
+    /// Gas of the call that executes a fill. It includes `TRANSFER_GAS` for each of two transfers. The rest pays for
+    /// the three storage slots that a first fill writes. An honest fill needs about half of each of these parts.
     uint256 public constant FILL_GAS = 300_000;
-    /// Gas that must be left before a fill. It covers the fill's own call, of which the EVM retains
-    /// one part in 64. It also covers finding out and reporting why the fill failed.
+    /// Gas that must be left before a fill. It covers the fill's own call, and the 1/64 of the gas that the EVM does
+    /// not pass on to a call. The rest is for finding and reporting why the fill failed.
     uint256 private constant GAS_BEFORE_FILL = (FILL_GAS * 64) / 63 + 150_000;
     uint256 private constant GAS_BEFORE_SET_FILL = (SET_FILL_GAS * 64) / 63 + 150_000;
 
     mapping(address account => bool) public isOperator;
-    /// Settled trades that are not the `firstTrade` of either of their two orders.
+    /// Settled trades that neither of their two orders records as `firstTrade`, because both orders already record
+    /// another trade.
     mapping(bytes32 tradeId => bool) private _settledLater;
 
     event OperatorSet(address indexed account, bool allowed);
@@ -115,14 +112,13 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         _setOperator(operator_, true);
     }
 
-    /// Settles the fills in order, and reports those that cannot be settled. Permits must be in
-    /// the order of their fills. Each permit is tried just before its fill and may fail, for
-    /// example if another account has submitted it already. Only the allowance at the time of the
-    /// fill counts.
+    /// Settles the fills in order, and reports those that cannot be settled. Permits must be in the order of their
+    /// fills, and each is tried just before its fill. A permit may fail, for example because another account has
+    /// submitted it already. The fill can still settle if the allowance is large enough without the permit.
     ///
-    /// Returns a byte for each fill, for callers that simulate the transaction. The byte is zero
-    /// if the fill settles. Otherwise its upper two bits are the fault, and its lower six bits
-    /// are the reason. In a transaction, the events contain the same information.
+    /// Returns a byte for each fill, for callers that simulate the transaction. The byte is zero if the fill settles.
+    /// Otherwise its upper two bits are the `Fault` and its lower six bits the `Reason`. In a transaction, the events
+    /// contain the same information.
     function settle(
         SignedOrder[] calldata orders,
         Fill[] calldata fills,
@@ -328,7 +324,7 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         if (buy.marketId != sell.marketId) return (Reason.MarketMismatch, kind);
         (uint8 outcome, uint8 otherOutcome) = (buy.outcome, sell.outcome);
         if ((outcome == otherOutcome) != (kind == TRADE) || (outcome | otherOutcome) >= OUTCOMES) {
-            // Two orders of the same side can only settle if their outcomes are opposite.
+            // Two buys or two sells can only settle if their outcomes are opposite.
             bool isSide = kind != TRADE && outcome == otherOutcome;
             return (isSide ? Reason.WrongSide : Reason.OutcomeMismatch, kind);
         }
@@ -336,9 +332,9 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         uint256 price = e.price;
         if (e.size == 0) return (Reason.SizeZero, kind);
         if (price == 0 || price >= ONE) return (Reason.PriceOutOfRange, kind);
-        // In a mint or a merge, the order that stands in (see `Fill`) has the limit 1 − q, where
-        // q is its signed price. Compare sums, because q may be any number and 1 − q could
-        // underflow.
+        // In a mint or a merge, one order stands in for an order of the opposite side (see `Fill`). Its limit is 1 − q,
+        // where q is its signed price. The code compares `price` + q with 1, because q may exceed 1, and 1 − q would
+        // then underflow.
         if (kind == MERGE ? price + buy.price > ONE : price > buy.price) {
             return (Reason.PriceAboveBuyLimit, kind);
         }
@@ -424,7 +420,7 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         Reason buyer = kind == MERGE
             ? _sharesShortage(e.buyer, _positionId(e.marketId, 1 - e.outcome), e.size)
             : _collateralShortage(e.buyer, e.cost);
-        // A trader on both sides of a mint pays both parts.
+        // If one trader is on both sides of a mint, this trader pays both parts.
         Reason seller = kind == MINT
             ? _collateralShortage(e.seller, e.buyer == e.seller ? e.size : e.size - e.cost)
             : _sharesShortage(e.seller, e.positionId, e.size);
@@ -438,8 +434,8 @@ contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuard
         // of the receiver's account refused them.
         if (stage == SharesMoveFailed.selector) return (Fault.Buyer, Reason.SharesRefused);
         if (stage == SellerSharesMoveFailed.selector) return (Fault.Seller, Reason.SharesRefused);
-        // Otherwise the collateral refused to move for one of the traders. If it refuses both
-        // traders or neither, no trader is at fault.
+        // The outcome tokens were not refused, so the collateral may have refused to move for one of the traders. If it
+        // refuses both traders or neither, no trader is at fault.
         bool buyerRefused = !_probe(e.buyer);
         bool sellerRefused = !_probe(e.seller);
         if (buyerRefused == sellerRefused) return (Fault.None, Reason.CollateralRefused);

@@ -9,8 +9,8 @@ import {CTHelpers} from "./CTHelpers.sol";
 import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
 import {InvalidConfiguration, Permit, Reason} from "./SettlementTypes.sol";
 
-/// Moves collateral and outcome tokens of traders, each by a call with its own gas; tries permits;
-/// and finds out what a trader lacks after a movement has failed.
+/// Moves collateral and outcome tokens of traders, and submits their permits. Each call to a token has its own gas
+/// limit. If the funds of a fill do not move, finds out what the trader lacks.
 abstract contract SettlementFunds {
     uint256 internal constant TRANSFER_GAS = 100_000;
     uint256 internal constant PERMIT_GAS = 100_000;
@@ -62,7 +62,8 @@ abstract contract SettlementFunds {
             TRANSFER_GAS,
             abi.encodeCall(IERC20.transferFrom, (from, to, amount))
         );
-        // Some tokens return nothing when they succeed; others return false when they fail.
+        // Some tokens return nothing when they succeed, so an empty result counts as success. Others return false when
+        // they fail.
         return success && (length == 0 || (length >= 32 && word == 1));
     }
 

@@ -23,13 +23,12 @@ struct SignedOrder {
     bytes32 vs;
 }
 
-/// `buy` and `sell` are indices into the batch's orders. `seq` and `fillIndex` are the exchange's
-/// numbers of the trade within its market.
+/// `buy` and `sell` are indices into the batch's orders. `seq` and `fillIndex` are the numbers that the exchange
+/// assigned to the trade within its market.
 ///
-/// A BUY of the other outcome at q may stand in for a SELL at 1 − q: then both are BUY, and the
-/// fill is a mint. A SELL of the other outcome at q may stand in for a BUY at 1 − q: then both
-/// are SELL, and the fill is a merge. `price` is for the outcome of the order that does not stand
-/// in.
+/// An order with the price q can stand in for an order of the other side and the other outcome at 1 − q. In a mint, a
+/// BUY stands in for the SELL, so both orders are BUY, and `price` is for the outcome of `buy`. In a merge, a SELL
+/// stands in for the BUY, so both orders are SELL, and `price` is for the outcome of `sell`.
 struct Fill {
     uint32 buy;
     uint32 sell;
@@ -39,9 +38,9 @@ struct Fill {
     uint64 size;
 }
 
-/// An ERC-2612 permit of the collateral with `Settlement` as the spender, tried just before the
-/// fill with the index `fill`. A permit replaces the earlier allowance. So if a batch has two
-/// permits of one owner, the fills for the first permit come before the second permit.
+/// An ERC-2612 permit of the collateral with `Settlement` as the spender, tried just before the fill with the index
+/// `fill`. A permit replaces the owner's earlier allowance. So if a batch has two permits of one owner, all fills that
+/// need the first one must come before the second one.
 struct Permit {
     uint32 fill;
     address owner;
@@ -67,15 +66,15 @@ struct Execution {
     uint256 positionId;
 }
 
-/// State of an order before its fills are checked. `Void` means that the trader's epoch has
-/// cancelled it.
+/// State of an order before its fills are checked. `Void` means that the trader has cancelled all orders below a nonce,
+/// including this one.
 enum Standing {
     Unsigned,
     Good,
     Void
 }
 
-/// The side that could not perform; `None` when neither is to blame.
+/// The side that made a fill fail; `None` if neither side did.
 enum Fault {
     None,
     Buyer,

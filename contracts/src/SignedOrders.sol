@@ -8,15 +8,13 @@ import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
 import {Delegates} from "./Delegates.sol";
 import {InvalidConfiguration, Order, SignedOrder, Standing} from "./SettlementTypes.sol";
 
-/// Checks who signed an order, and whether its trader has cancelled it. A trader cancels single
-/// orders, or all orders below a nonce (an epoch). Inherits `Pausable` only to share the slot of
-/// `_paused`.
+/// Checks who signed an order, and whether its trader has cancelled it. A trader cancels single orders, or all orders
+/// below a nonce (an epoch). Inherits `Pausable` only so that `_groupsWithEpoch` shares the storage slot of `_paused`.
 abstract contract SignedOrders is EIP712, Pausable {
-    /// State of an order, in one slot. Each trade must be recorded, so that it never settles twice.
-    /// A slot per trade would cost a fifth of the trade's gas. So the slot of the order, which is
-    /// written anyway, also records the order's first trade. It keeps the low 152 bits of the
-    /// trade's id, which are compared only with trades of the same order. A trade gets its own slot
-    /// only if both its orders already record another trade.
+    /// State of an order, in one slot. Each trade must be recorded, so that it never settles twice. A separate slot for
+    /// each trade would cost a fifth of the trade's gas. But every fill writes the order's slot anyway, so this slot
+    /// also records the order's first trade. It keeps the low 152 bits of the trade's id, which are compared only with
+    /// trades of the same order. A trade gets its own slot only if both its orders already record another trade.
     struct OrderState {
         uint64 filled;
         /// Time at which the trader's cancellation takes effect; zero if the order is not
@@ -25,8 +23,8 @@ abstract contract SignedOrders is EIP712, Pausable {
         uint152 firstTrade;
     }
 
-    /// Orders of a trader with a nonce below `nonce` are void. From `nextFrom` on, orders with a
-    /// nonce below `next` are void. Both nonces only increase.
+    /// The trader's cancellations of all orders below a nonce. Orders with a nonce below `nonce` are void. At the time
+    /// `nextFrom`, `next` replaces `nonce`. Both nonces only increase.
     struct Epoch {
         uint64 nonce;
         uint64 next;
@@ -35,10 +33,9 @@ abstract contract SignedOrders is EIP712, Pausable {
 
     uint256 private constant CANCEL_DELAY_MAX = 7 days;
 
-    /// Gas that must be left for each order that its trader's key did not sign, in addition to
-    /// the gas of the rest of a batch. It covers `Delegates.SIGNATURE_GAS` and the calls around
-    /// it. It is required before the first account is called, so that no account can make a batch
-    /// run out of gas after a successful simulation.
+    /// Gas that must be left for each order that was not signed with its trader's own key. It pays for the query of
+    /// `Delegates`, including `SIGNATURE_GAS`. Before the code of any account runs, this gas and the gas of all fills
+    /// and permits must be left. So no account can make a batch run out of gas after a successful simulation.
     uint256 internal constant SIGNER_GAS = 130_000;
 
     bytes32 public constant ORDER_TYPEHASH = keccak256(
@@ -102,8 +99,8 @@ abstract contract SignedOrders is EIP712, Pausable {
         _cancelOrders(msg.sender, orders);
     }
 
-    /// Does `cancelOrders` for `trader`. Any caller may send the signature of the orders' hashes,
-    /// by the trader or by a delegate who is not revoked.
+    /// Does `cancelOrders` for `trader`. Any caller may send the trader's signature of the orders' hashes. The
+    /// signature of a current delegate is enough.
     function cancelOrdersWithPermit(
         address trader,
         Order[] calldata orders,
@@ -171,8 +168,8 @@ abstract contract SignedOrders is EIP712, Pausable {
         return _domainSeparatorV4();
     }
 
-    /// Hashes the orders and recovers their signers. An order that its trader's key did not sign
-    /// is `Unsigned` here. `others` is the number of such orders, which `_askDelegates` checks.
+    /// Hashes the orders and recovers their signers. `others` is the number of orders that are not signed with their
+    /// trader's own key. They are `Unsigned` until `_askDelegates` checks them.
     function _hashAndRecover(SignedOrder[] calldata orders)
         internal
         view
@@ -193,9 +190,9 @@ abstract contract SignedOrders is EIP712, Pausable {
         }
     }
 
-    /// Queries `Delegates` about the orders that their traders' keys did not sign. Reverts if
-    /// less gas than `gasNeeded` is left. `gasNeeded` is the maximum that the batch needs from
-    /// here on, whatever its traders do.
+    /// Asks `Delegates` whether to accept the signatures that were not made with the trader's own key. Reverts if less
+    /// gas than `gasNeeded` is left. `gasNeeded` is the maximum that the batch needs from here on, whatever its traders
+    /// do.
     function _askDelegates(
         SignedOrder[] calldata orders,
         bytes32[] memory hashes,
@@ -239,14 +236,13 @@ abstract contract SignedOrders is EIP712, Pausable {
         }
     }
 
-    /// Voids the trader's orders below `nonce` after `cancelDelay`. Does nothing if they are void
-    /// or about to be void, so that a repeated cancellation cannot delay the first one.
+    /// Voids the trader's orders below `nonce` after `cancelDelay`. If an earlier cancellation covers these orders,
+    /// does nothing, so that a repeated cancellation cannot delay the first one.
     function _cancelAllBefore(address trader, uint64 nonce) private {
         Epoch memory epoch = _epochs[trader];
         if (nonce <= epoch.next) return;
-        // A pending cancellation cannot be changed. If it were replaced, its delay would begin
-        // again. If its nonce were raised, orders that may have been matched since would be void
-        // without the full delay.
+        // A pending cancellation cannot be changed. Replacing it would start its delay again. Raising its nonce would
+        // void more orders without the full delay, although the exchange may already have matched them.
         if (block.timestamp < epoch.nextFrom) revert EpochPending(epoch.nextFrom);
         uint40 effectiveAt = uint40(block.timestamp + cancelDelay);
         _epochs[trader] = Epoch({nonce: epoch.next, next: nonce, nextFrom: effectiveAt});
@@ -267,8 +263,8 @@ abstract contract SignedOrders is EIP712, Pausable {
         bytes32 digest = _hashTypedDataV4(structHash);
         (address signer,,) = ECDSA.tryRecover(digest, v, r, s);
         if (signer != address(0) && signer == trader) return;
-        // Trades of orders that a revoked key signed still settle, but the key can no longer
-        // cancel orders.
+        // A delegate cannot cancel orders after its term or its revocation. But trades of orders that it signed may
+        // still settle for some time.
         if (byDelegate && delegates.isCurrent(trader, signer)) return;
         bytes32 vs = s | bytes32(uint256(v == 28 ? 1 : 0) << 255);
         if (!delegates.isSigner(trader, address(0), digest, r, vs)) {

@@ -75,8 +75,8 @@ type BookOptions = {
   /** Maximum number of resting orders. */
   readonly ordersMax: number
   /**
-   * Secret seed of the indices, any number. With a secret seed, traders cannot choose hashes that collide in the
-   * indices.
+   * Secret seed, any number. It selects which digits of hashes and addresses the indices use as keys. So traders cannot
+   * choose hashes that collide.
    */
   readonly seed?: number
   /** True if every order is added by `restAs`. Snapshots then include each order's arrival number. */
@@ -91,7 +91,7 @@ export type TraderWatch = {
   entered(trader: Address): void
   /** Called when the last order of a trader has left the book. */
   left(trader: Address): void
-  /** Called when the book drops all its orders. For some of these traders, `left` may already have been called. */
+  /** Called when the book drops all its orders. `traders` may include traders for whom `left` was already called. */
   cleared(traders: readonly Address[]): void
 }
 
@@ -103,9 +103,9 @@ type Level = {
 }
 
 /**
- * Maximum number of order hashes kept as text. Texts are kept only for the lowest slots, which a book uses first and
- * reuses. Where the text is kept, a fill creates no text, and a lookup compares only the text. Keeping all texts would
- * mean up to a million objects for the garbage collector.
+ * Number of slots whose order hashes are kept as text. These are the lowest slots, which a book uses first and reuses.
+ * With the kept text, a fill need not create the text, and a lookup need not parse the hash. Higher slots keep no text,
+ * because up to a million more objects would burden the garbage collector.
  */
 const TEXTS_MAX = 65_536
 
@@ -175,7 +175,10 @@ export class Book {
     return this.#asks.best
   }
 
-  /** Returns a second before which no order expires; undefined if the book is empty. */
+  /**
+   * Returns the earliest second at which an order may expire; undefined if the book is empty. No order expires before
+   * it.
+   */
   get nextExpirySec(): number | undefined {
     return this.#wheel.nextSec
   }
@@ -188,7 +191,7 @@ export class Book {
   rest(order: OrderTerms, remaining: Shares, matches: number): boolean {
     checkTerms(order, remaining, matches)
     const { side, price } = order
-    if (this.crosses(side, price)) assert.fail('an order that crosses the book cannot rest')
+    if (this.crosses(side, price)) assert.fail('the order crosses the book: match it first')
     if (this.isFull) return false
     if (this.#orders === NO_ORDERS) this.#open(0)
     const orders = this.#orders
@@ -196,8 +199,8 @@ export class Book {
     const tag = tagOfText(orderHash, this.#hashPlaces, HASH_WORDS)
     const traderTag = tagOfText(trader, this.#addressPlaces, ADDRESS_WORDS)
 
-    // Searches all three indices (of hashes, traders and prices) before it writes the order's record, so that the
-    // memory accesses of the searches overlap.
+    // Search the three indices (hashes, traders, prices) before writing the order's record. Then the memory accesses of
+    // the three searches can overlap.
     const slot = orders.allocate()
     if (this.#byHash.addNew(tag, slot) !== NIL) this.#addBeside(orderHash, tag, slot)
     const prices = this.#prices(side)
@@ -303,7 +306,10 @@ export class Book {
     const at = (offset >> 1) + REMAINING
     const missing = doubles[(offset >> 1) + SIZE]! - doubles[at]!
     if (!isShares(quantity) || quantity > missing) {
-      assert.fail(`${quantity} returned to an order, but at most ${missing} may return`)
+      assert.fail(
+        `the quantity ${quantity} cannot return to the order: at most its filled quantity, ` +
+          `${missing}, may return`,
+      )
     }
     doubles[at] = doubles[at]! + quantity
     addToLevel(this.#levels, words[offset + LEVEL]!, quantity)
@@ -311,8 +317,8 @@ export class Book {
   }
 
   /**
-   * Removes expired orders and adds them to `into`. It stops after `stepsMax` steps, each of which removes or moves one
-   * order. Returns whether all expired orders are removed.
+   * Removes expired orders and adds them to `into`. Stops after `stepsMax` steps of the expiry wheel. Each step removes
+   * or moves at most one order. Returns true if no expired order is left.
    */
   expire(nowSec: number, stepsMax: number, into: OrderList): boolean {
     if (this.#orders === NO_ORDERS) return true
@@ -375,8 +381,8 @@ export class Book {
   }
 
   /**
-   * Returns how many orders the trader of the order in this slot has, and when the newest of these orders was
-   * placed.
+   * Returns sums about the trader whose order is in this slot: the number of their orders, and the placement time of
+   * their newest order.
    */
   sumsOfTrader(slot: number): { readonly count: number; readonly newestMs: number } {
     const owner = this.traderSlotOf(slot)
@@ -414,7 +420,7 @@ export class Book {
     if (this.#snapshot !== undefined && !this.#snapshot.done) {
       assert.fail('a snapshot of this book is under way')
     }
-    // A snapshot freezes its pool, so an empty book gets a new pool instead of the shared one.
+    // A snapshot freezes its pool. An empty book gets a new pool for this, because all empty books share `NO_ORDERS`.
     const orders =
       this.#orders === NO_ORDERS ? new RecordPool(RECORD_SHIFT, 0, STATE) : this.#orders
     this.#snapshot = new BookSnapshot(orders, this.#wheel.nowSec, this.#completer())
@@ -444,7 +450,7 @@ export class Book {
         for (let word = 0; word < RECORD_WORDS; word++) image[filled + word] = page[offset + word]!
         complete(image, filled, slot)
         image[filled + PRICE_SIDE]! &= PRICE_SIDE_MASK
-        // Clear the slot and the links, which are not part of an order's state.
+        // Clear the slot and the links: they depend on the memory layout, not on the order.
         image[filled + STATE] = NIL
         image.fill(NIL, filled + PREV, filled + TRADER)
         filled += RECORD_WORDS
@@ -545,7 +551,11 @@ export class Book {
     const doubles = orders.doublePage(slot)
     const at = (offset >> 1) + REMAINING
     const left = doubles[at]! - quantity
-    if (quantity <= 0 || left < 0) assert.fail(`${quantity} taken from ${doubles[at]}`)
+    if (quantity <= 0 || left < 0) {
+      assert.fail(
+        `a fill must be from 1 to ${doubles[at]}, the remaining size of the order, not ${quantity}`,
+      )
+    }
     doubles[at] = left
     takeFromLevel(this.#levels, words[offset + LEVEL]!, quantity)
   }
@@ -618,7 +628,7 @@ export class Book {
   #isHashOf(slot: number, orderHash: OrderHash, tag: number): boolean {
     const words = this.#orders.page(slot)
     const offset = recordAt(slot)
-    // The tag is compared first. Reading it also loads the record, which the caller needs next.
+    // Compare the tag first: reading it also loads the rest of the record, which the caller needs next.
     if (words[offset + TAG] !== tag) return false
     const text = this.#textOf(slot)
     if (text !== undefined) return text === orderHash
@@ -712,7 +722,8 @@ export class Book {
   #restore(chunks: Iterable<Uint8Array>): void {
     const numbers = new Set<number>()
     let expected = NIL
-    // Maps slots in the snapshot to new slots, because restored orders are stored without gaps.
+    // Maps each slot of the snapshot to the order's slot in this book. Restored orders are stored without gaps, so
+    // their slots change.
     let moved = new Int32Array(0)
     for (const bytes of chunks) {
       const chunk = readChunk(bytes)
@@ -753,8 +764,8 @@ export class Book {
   }
 
   /**
-   * Sorts a trader's orders by age. Orders in old snapshots may be unsorted, because earlier versions of the
-   * exchange appended an order that re-entered the book after a failed trade.
+   * Sorts a trader's list of orders by placement time. Snapshots of earlier versions may have unsorted lists: when an
+   * order re-entered the book after a failed trade, those versions appended it.
    */
   #sortOrdersOf(owner: number): void {
     const orders = this.#orders
@@ -835,8 +846,8 @@ export class Book {
   }
 
   /**
-   * Returns a function that completes a snapshot copy of a record: it adds the hash and the trader's address, which the
-   * record itself may not contain. The copy begins at index `at` of `copy`.
+   * Returns a function that completes the copy of a record for a snapshot. It adds the trader's address, and the hash
+   * if the book keeps it as text: the record itself does not contain them. The copy begins at index `at` of `copy`.
    */
   #completer(): (copy: Int32Array, at: number, slot: number) => void {
     const [orders, traders, texts] = [this.#orders, this.#traders, this.#texts]
@@ -878,7 +889,7 @@ function checkTerms(order: OrderTerms, remaining: number, matches: number): void
     assert.fail(`matches must be a whole number, not ${matches}`)
 }
 
-/** Positions of the digits that form a tag, shared by all books with the same seed. */
+/** Positions of the hash digits and of the address digits that form a tag. All books with the same seed share them. */
 let places: { readonly seed: number; readonly hash: Uint8Array; readonly address: Uint8Array }
 
 function placesOf(seed: number): typeof places {
@@ -902,7 +913,7 @@ function relink(words: Int32Array, at: number, moved: Int32Array): number {
   const old = words[at]!
   if (old === NIL) return NIL
   const now = moved[old] ?? NIL
-  if (now === NIL) assert.fail('an order is missing from a queue of the snapshot')
+  if (now === NIL) assert.fail('a queue of the snapshot names an order that is not in it')
   words[at] = now
   return now
 }

@@ -1,15 +1,16 @@
 /**
- * Matching over both books of a complementary market. A buy of YES at p also matches buys of NO at q if p + q
- * ≥ 1. A sell of YES at p also matches sells of NO at q if p + q ≤ 1. The same holds with YES and NO
- * exchanged. So a maker in the other book is worth `1 − q` to the taker: its effective price. Both books are
- * one ladder of effective prices.
+ * Matching over both books of a complementary market. A pair of shares, one YES and one NO, is worth 1. A buy of YES at
+ * p also matches a buy of NO at q if together they pay for a pair: p + q ≥ 1. A sell of YES at p also matches a sell of
+ * NO at q if together they ask no more than a pair is worth: p + q ≤ 1. The same holds with YES and NO exchanged. So
+ * for the taker, a maker in the other book has the effective price `1 − q`. Ordered by effective price, both books are
+ * one ladder.
  *
- * The best effective price matches first and, at one price, the order that has rested longest, whichever book
- * it is in. The maker gets exactly its price `q`; the taker gets `1 − q`, its limit or better. Everything
- * else is as in `match.ts`: removals of expired and own makers, the maximum number of makers, the remainder.
+ * The best effective price matches first. At one price, the order that has rested longest matches first, whichever book
+ * it is in. The maker gets exactly its price `q`. The taker gets `1 − q`, which is its limit or better. Everything else
+ * is as in `match.ts`: the removal of expired and own makers, the maximum number of makers, and the remainder.
  *
- * In the result, a maker with the taker's side comes from the other book, and one with the opposite side from
- * the taker's book.
+ * In the result, a maker on the taker's side comes from the other book. A maker on the opposite side comes from the
+ * taker's book.
  *
  * A worked example. These orders rest, in the order of arrival:
  *
@@ -17,9 +18,9 @@
  *   buy of NO at 0.40     b 20   (effective price 0.60)
  *   buy of NO at 0.45     c 5    (effective price 0.55)
  *
- * A buy of YES of 40 at 0.62 arrives. It takes 5 from c at 0.55 (a mint: c pays 0.45), then 10 from a at 0.60
- * (an ordinary fill: a came before b), then 20 from b at 0.60 (a mint: b pays 0.40). 5 of 40 remain and may
- * rest.
+ * A buy of 40 YES at 0.62 arrives. First it takes 5 from c at 0.55: a mint, in which c pays 0.45. Then it takes 10 from
+ * a at 0.60: an ordinary fill, because a came before b. Then it takes 20 from b at 0.60: a mint, in which b pays 0.40.
+ * 5 of 40 remain and may rest.
  */
 
 import assert from 'node:assert/strict'
@@ -69,7 +70,8 @@ export function matchBoth(
     )
     const book = isSame ? same : other
     const maker = book.bestOrder(isSame ? opposite : side)
-    // The slot of the taker's trader is looked up for each maker, because removing an order may free that slot.
+    // `traderSlot` is called for each maker instead of once before the loop, because removing an order may free the
+    // slot of the taker's trader.
     if (book.expiresAtSecOf(maker) <= nowSec) {
       book.report(maker, 0, expired)
       book.remove(maker)
@@ -83,7 +85,11 @@ export function matchBoth(
       book.fill(maker, quantity, fills)
     }
   }
-  if (filled + left !== size) assert.fail(`${filled} filled and ${left} left of ${size}`)
+  if (filled + left !== size) {
+    assert.fail(
+      `the filled size ${filled} and the open size ${left} must add up to the order size ${size}`,
+    )
+  }
   into.left = left
 }
 
@@ -93,8 +99,8 @@ export function crossesEither({ same, other }: BookPair, side: Side, price: numb
 }
 
 /**
- * Returns the quantity that a match over both books would fill, and its first price, like `preview` in `match.ts`. The
- * price is an effective price.
+ * Returns the quantity that `matchBoth` would fill, and the effective price of its first fill. Otherwise it works like
+ * `preview` in `match.ts`.
  */
 export function previewBoth(
   pair: BookPair,
@@ -106,7 +112,8 @@ export function previewBoth(
   const { side, trader } = taker
   const opposite = side === BUY ? SELL : BUY
   const sames = same.makers(side, taker.price)
-  // In the other book, the taker acts like an order of the opposite side at the complementary price.
+  // In the other book, the taker matches orders of its own side. So it acts like an order of the opposite side at the
+  // complementary price.
   const others = other.makers(opposite, complementOf(taker.price))
   const own = selfTrade === 'cancel-resting'
   const owners = {

@@ -1,9 +1,10 @@
 /**
- * Finds expired orders with a hierarchical timer wheel. An order's expiration second and the wheel's time are compared
- * in base 32. The highest digit in which they differ selects the level of the order's bucket. The value of this digit
- * in the expiration second selects the bucket in the level. A bucket of level 0 covers one second, and a bucket of a
- * higher level covers more. When the wheel reaches a bucket of a higher level, the bucket's orders move to lower
- * levels. Adding and removing are O(1), an order moves a few times in its life, and no step moves more than one order.
+ * Finds expired orders with a hierarchical timer wheel. The wheel has `LEVELS` levels of 32 buckets. To place an order,
+ * its expiration second is compared with the wheel's time, digit by digit in base 32. The highest digit that differs
+ * selects the level. The value of this digit in the expiration second selects the bucket. A bucket of level 0 covers
+ * one second; a bucket of a higher level covers more. When the wheel's time reaches a bucket of a higher level, the
+ * orders of this bucket move to lower levels. Adding and removing are O(1), an order moves a few times in its life, and
+ * no step moves more than one order.
  *
  * Example: the wheel is at second 1000 (31·32 + 8). Second 1003 (31·32 + 11) differs in digit 0, so its orders are in
  * bucket 11 of level 0 and are found at second 1003. Second 1100 (1·1024 + …) differs in digit 2, so its orders are in
@@ -16,7 +17,7 @@ import type { RecordPool } from './record-pool.ts'
 
 const { NIL, PRICE_SIDE, PRICE_SIDE_MASK, DUE_SHIFT, EXPIRES, DUE_PREV, DUE_NEXT } = layout
 
-/** Number of base-32 digits: eleven digits of five bits cover every safe integer. */
+/** Number of levels, one for each base-32 digit. Eleven digits of five bits cover every safe integer. */
 const LEVELS = 11
 /** Numbers below this have at most six base-32 digits, which fit into 32-bit arithmetic. */
 const LOW = 2 ** 30
@@ -42,7 +43,10 @@ export class ExpiryWheel {
     return this.#highSec + this.#nowLow
   }
 
-  /** Returns a second before which no order expires; undefined if the wheel is empty. */
+  /**
+   * Returns the earliest second at which an order may expire; undefined if the wheel is empty. No order expires before
+   * it.
+   */
   get nextSec(): number | undefined {
     if (this.#spreading !== NIL) return this.nowSec
     if (this.#levels === 0) return undefined
@@ -54,7 +58,8 @@ export class ExpiryWheel {
     const pool = this.#pool
     const page = pool.writable(slot)
     const offset = recordAt(slot)
-    // An overdue order goes to the bucket of the current second, which is searched next.
+    // If the order has already expired, it goes to the bucket of the wheel's current second, which `step` searches
+    // next.
     const second = pool.doublePage(slot)[(offset >> 1) + EXPIRES]!
     const low = Math.max(second - this.#highSec, this.#nowLow)
     const bucket = low < LOW ? lowBucket(low, this.#nowLow) : this.#highBucket(second)
@@ -92,9 +97,9 @@ export class ExpiryWheel {
   }
 
   /**
-   * Advances the wheel by one step towards `nowSec`. Returns an order that expires at or before `nowSec`; the order
-   * stays in the wheel until the caller removes it. Returns NIL if no such order is left, or undefined if another step
-   * is needed.
+   * Advances the wheel by one step towards `nowSec`. Returns the slot of an order that has expired by `nowSec`; the
+   * order stays in the wheel until the caller removes it. Returns NIL if no expired order is left. Returns undefined if
+   * another step is needed.
    */
   step(nowSec: number): number | undefined {
     if (this.#spreading !== NIL) {
@@ -110,8 +115,8 @@ export class ExpiryWheel {
     const level = lowest(this.#levels)
     const start = this.#start(level)
     if (start > nowSec) {
-      // No bucket starts at or before `nowSec`. So the wheel's time can move to `nowSec` without changing the bucket of
-      // any order.
+      // The earliest bucket in use starts after `nowSec`. So the wheel's time can move to `nowSec` without changing the
+      // bucket of any order.
       if (nowSec > this.nowSec) this.#setNow(nowSec)
       return NIL
     }
@@ -155,7 +160,7 @@ export class ExpiryWheel {
 
 /** Returns the bucket of a number of up to six base-32 digits, by its highest digit that differs from `now`. */
 function lowBucket(digits: number, now: number): number {
-  // Bit n belongs to digit ⌊n / 5⌋. The shift and the factor compute this digit for every n below 32.
+  // Bit n belongs to base-32 digit ⌊n / 5⌋. For n below 32, `(n * 13) >> 6` gives this digit.
   const level = ((31 - Math.clz32((digits ^ now) | 1)) * 13) >> 6
   return level * 32 + ((digits >>> (5 * level)) & 31)
 }

@@ -1,12 +1,12 @@
 /**
- * Converts hashes and addresses between 0x-hex text, which callers use, and 32-bit words, which records use. The words
- * contain the bytes of the key in the order of the text. The machine must be little-endian, so the first byte of a word
- * is its lowest.
+ * Converts keys (hashes and addresses) between 0x-hex text, which callers use, and 32-bit words, which records use. The
+ * bytes of the words are in the order of the text. This works only on a little-endian machine, on which the lowest byte
+ * of a word comes first.
  *
  * Every command contains a hash as text, so parsing hashes is a large part of an operation's cost. To store a hash, its
  * characters are copied in one call and converted four at a time. To find a key, only six of its digits are parsed.
- * These six digits form the key's tag, the number by which an index finds the key. Traders choose their hashes and
- * addresses. A secret seed therefore selects the six digits, so that no trader can make many keys collide.
+ * These digits form the key's tag, the number by which an index finds the key. Traders can choose their hashes and
+ * addresses. So a secret seed selects the six digits, and no trader can make many keys collide.
  */
 
 import assert from 'node:assert/strict'
@@ -19,7 +19,10 @@ if (new Uint8Array(new Uint32Array([1]).buffer)[0] !== 1) {
   assert.fail('this processor is not little-endian, which the order book requires')
 }
 
-/** Node's internal functions behind `toString` and `write` for latin1, without the overhead of the public functions. */
+/**
+ * Internal functions of Node that read and write latin1 text. They avoid the overhead of the public `toString` and
+ * `write`.
+ */
 type Latin1Buffer = Buffer<ArrayBuffer> & {
   latin1Slice(start: number, end: number): string
   latin1Write(text: string, at: number, length: number): number
@@ -93,7 +96,8 @@ export function tagOfText(key: string, places: Uint8Array, count: number): numbe
   let tag = 0
   for (let index = 0; index < TAG_DIGITS; index++) {
     const character = key.charCodeAt(places[index]!)
-    // Letters of hex digits have bit 6 set, and their low bits count from 1 for `a`, so add 9.
+    // The lowest four bits of `0` to `9` are the value. For `a` to `f` they are 1 to 6, so 9 is added. Only letters
+    // have bit 6 set.
     tag = (tag << 4) | ((character & 0x0f) + (character >> 6) * 9)
   }
   return spread(tag)

@@ -9,7 +9,7 @@
 /** The slot number that means no record, for example at the end of a list. */
 export const NIL = -1
 
-/** Number of records per page, as a power of two. */
+/** A page has `2 ** PAGE_SHIFT` records. */
 export const PAGE_SHIFT = 10
 export const PAGE_RECORDS = 1 << PAGE_SHIFT
 export const PAGE_MASK = PAGE_RECORDS - 1
@@ -19,18 +19,18 @@ export const HASH_WORDS = 8
 export const ADDRESS_WORDS = 5
 
 /**
- * An order has `2 ** RECORD_SHIFT` words. Only a snapshot copy has values in all of them. Matching and cancelling use
- * words 12 to 27, which fill exactly one cache line with glibc: glibc puts 16 bytes before a large block, so pages
- * begin 16 bytes after a cache line.
+ * An order has `2 ** RECORD_SHIFT` words, but only the copy in a snapshot uses all of them. Matching and cancelling use
+ * words 12 to 27. With the allocator glibc, these words fill exactly one cache line: glibc puts 16 bytes before a large
+ * block, so a page begins 16 bytes after the start of a cache line.
  */
 export const RECORD_SHIFT = 5
 export const RECORD_WORDS = 1 << RECORD_SHIFT
 /**
- * First word of the whole hash. If the book keeps the hash as text, only snapshot copies of the record have these
- * words.
+ * First word of the whole hash. If the book keeps the hash as text, these words are valid only in snapshot copies of
+ * the record.
  */
 export const HASH = 0
-/** Indices of doubles. Each double covers two words. */
+/** Indices of doubles (64-bit floats). Index n covers the words 2n and 2n + 1. */
 export const SIZE = 4
 export const PLACED = 5
 /** The record's own slot while the order rests. The pool writes this word. */
@@ -55,16 +55,18 @@ export const DUE_NEXT = 25
 /** Slots of the order's level and of its trader. */
 export const LEVEL = 26
 export const TRADER_SLOT = 27
-/** A double: the order's arrival number, from one sequence for both books. Only complementary markets set it. */
+/**
+ * Index of a double: the order's arrival number, from one sequence for both books. Only complementary markets set it.
+ */
 export const ARRIVAL = 14
 /**
- * Index of `ARRIVAL` in a snapshot copy, where the trader's address uses the words of `ARRIVAL`. In the copy, the
- * arrival number overwrites links of the expiry wheel, which a restore computes again.
+ * Index of the arrival number in a snapshot copy. There, the trader's address overwrites the words at `ARRIVAL`. So the
+ * arrival number overwrites the links of the expiry wheel, which a restore computes again.
  */
 export const ARRIVAL_COPY = 12
 /**
- * `TRADER`: in a snapshot copy, the first word of the trader's address. `TAKEN`: in an `OrderList`, a double with the
- * quantity that a match took.
+ * `TRADER`: index of the first word of the trader's address, in a snapshot copy. `TAKEN`: index of the double with the
+ * quantity that a match took, in an `OrderList`.
  */
 export const TRADER = 27
 export const TAKEN = 13

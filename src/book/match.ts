@@ -1,20 +1,19 @@
 /**
- * Matching: an incoming order, the taker, trades with orders that rest on the other side, the makers.
+ * Matching: an incoming order (the taker) trades with resting orders of the other side (the makers).
  *
- * Price comes before time. The taker matches the best price first and, at one price, the maker that has
- * waited longest. It continues while quantity remains and the next maker's price is no worse than its own.
- * Each fill takes the smaller of the two remaining quantities, at the maker's price: the maker offered it
- * first, and the taker gets its limit or better. A maker without remaining quantity leaves the book; any
- * other keeps its place. The taker's remainder does not rest by itself: the caller decides, and then calls
- * `book.rest`.
+ * Price comes before time. The taker matches the best price first and, at one price, the maker that has waited longest.
+ * It continues while quantity remains and the next maker's price is no worse than its own. Each fill takes the smaller
+ * of the two remaining quantities. The price is the maker's: the maker offered it first, and the taker gets its limit
+ * or better. A maker without remaining quantity leaves the book. Any other maker keeps its place. The match does not
+ * rest the taker's remainder: the caller decides, and then calls `book.rest`.
  *
- * Two kinds of makers are removed without a trade and reported separately: expired ones, even if the expiry
- * timer has not removed them yet; and, if `selfTrade` is `cancel-resting`, orders of the taker's own trader,
- * because a trade with oneself only changes the statistics.
+ * Two kinds of makers are removed without a trade and reported separately. The first kind is expired orders that the
+ * expiry timer has not removed yet. The second kind is orders of the taker's own trader: they are removed if
+ * `selfTrade` is `cancel-resting`, because a trade with oneself only changes the statistics.
  *
- * A taker matches at most `makersMax` makers, so that no order blocks a market for long. If that ends the
- * match, `limited` is true: the book may still cross the taker's price, so the remainder must be matched
- * again or dropped, never rested.
+ * A taker matches at most `makersMax` makers, so that no order blocks a market for long. If this limit ends the match,
+ * `limited` is true. The taker's price may then still cross the book, so the remainder must be matched again or
+ * dropped, never rested.
  *
  * A worked example. Sells rest, best first, in the order of arrival at one price:
  *
@@ -22,9 +21,9 @@
  *   0.42   b 5 (expired), c 20
  *   0.45   d 50
  *
- * A buy of 40 at 0.43 arrives. It takes 10 from a at 0.41, and a is filled; b is removed as expired; it takes
- * 20 from c at 0.42, and c is filled; d asks 0.45, more than 0.43, and does not match. After two fills 10 of
- * 40 remain and may rest as a buy at 0.43, now the best bid below the best ask 0.45:
+ * A buy of 40 at 0.43 arrives. It takes 10 from a at 0.41, and a is filled. b is removed as expired. It takes 20 from c
+ * at 0.42, and c is filled. d asks 0.45, more than 0.43, and does not match. After two fills, 10 of 40 remain and may
+ * rest as a buy at 0.43, now the best bid below the best ask 0.45:
  *
  *   fills   a 10 at 0.41 (0 remain), c 20 at 0.42 (0 remain)
  *   expired b 5
@@ -71,14 +70,14 @@ export class MatchResult {
   readonly selfTraded = new OrderList()
   /** Remaining quantity of the taker. */
   left = 0
-  /** True if `makersMax` ended the match before the last possible maker. */
+  /** True if `makersMax` ended the match although another maker could have matched. */
   limited = false
 }
 
 /**
- * Returns the quantity that a match would fill, and its first price (0 without a fill). As in a match, expired makers
- * and the taker's own orders fill nothing but count towards `makersMax`. Makers for which `skips` returns true are
- * ignored. The book does not change.
+ * Returns the quantity that `match` would fill, and the price of its first fill; 0 without a fill. As in `match`,
+ * expired makers and the taker's own orders fill nothing but count towards `makersMax`. Makers for which `skips`
+ * returns true are ignored and do not count. The book does not change.
  */
 export function preview(
   book: Book,
@@ -142,6 +141,10 @@ export function match(book: Book, taker: Taker, rules: MatchRules, into: MatchRe
     book.fill(maker, quantity, fills)
   }
 
-  if (filled + left !== size) assert.fail(`${filled} filled and ${left} left of ${size}`)
+  if (filled + left !== size) {
+    assert.fail(
+      `the filled size ${filled} and the open size ${left} must add up to the order size ${size}`,
+    )
+  }
   into.left = left
 }

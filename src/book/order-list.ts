@@ -1,7 +1,7 @@
 /**
- * A list of orders that a book reports: copies of their records in one reused buffer, so that a match creates no
- * garbage. Texts are created only when they are read. A list does not change with the book, and is valid until its
- * owner passes it to the next operation.
+ * A list of orders that a book reports. The list copies the records into one reused buffer, so that a match creates no
+ * garbage. Texts are created only when they are read. Later changes of the book do not affect the list. It is valid
+ * until its owner passes it to the next operation, which overwrites it.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'

@@ -1,8 +1,8 @@
 /**
  * The levels of one side of a book. An index finds the level of a price in one lookup, and an ordered set finds the
- * next best price. A level without orders is kept, because its price is likely to be used again. The price stays in the
- * ordered set until a search for the next best price reaches it. So orders that come and go at the same prices change
- * neither the index nor the set.
+ * next best price. A level without orders is kept, because orders will probably use its price again. The price stays in
+ * the ordered set until a search for the next best price finds the level empty. So orders that come and go at the same
+ * prices change neither the index nor the set.
  */
 
 import * as layout from './layout.ts'
@@ -13,7 +13,7 @@ import { TagIndex } from './tag-index.ts'
 
 const { NIL, LEVEL_KEY, LEVEL_KEY_MASK, LISTED, COUNT } = layout
 
-/** Number of levels in a book above which empty levels are freed. */
+/** If a book has more levels than this, levels that become empty are freed. */
 const LEVELS_KEPT = 16_384
 
 export class PriceLevels {

@@ -2,9 +2,9 @@
  * Memory for many small records of one size: pages of typed arrays, a free list, and no object per record. A pool
  * starts with a few records and then grows by whole pages, so growing never copies more than one page.
  *
- * While the pool is frozen for a snapshot, each record is passed to the function `keep` before its first change, so
- * that the snapshot stays exact. Only this record is copied, not its page: a batch of a thousand orders may touch a
- * thousand pages, and copying them would delay the batch.
+ * While the pool is frozen for a snapshot, it calls the function `keep` before the first change of each record. `keep`
+ * copies the record, so that the snapshot stays exact. Only this record is copied, not its page: a batch of a thousand
+ * orders may touch a thousand pages, and copying them would delay the batch.
  */
 
 import * as layout from './layout.ts'
@@ -30,8 +30,8 @@ export class RecordPool {
   /** Slots below this one are frozen, except those marked in `#kept`. */
   #frozenSlots = 0
   /**
-   * Removes expired orders and adds them to `into`. Stops after `stepsMax` steps, each of which removes or moves at
-   * most one order. Returns whether all expired orders are removed.
+   * For each frozen slot, 1 if the snapshot needs no further copy of the slot: its record was copied, or the slot had
+   * no record. A slot with 1 may change freely.
    */
   #kept = new Uint8Array(0)
   #keep: (slot: number) => void = () => {}
@@ -88,8 +88,9 @@ export class RecordPool {
   }
 
   /**
-   * Freezes the pool: every record in use is passed to `keep` before its first change, unless `takeKept` was already
-   * called for the record. Returns the number of frozen slots.
+   * Freezes the pool for a snapshot. Before the first change of a record in use, the pool calls `keep` with the
+   * record's slot. It does not call `keep` if `takeKept` was already called for this slot. Returns the number of frozen
+   * slots.
    */
   freeze(keep: (slot: number) => void): number {
     this.#frozenSlots = this.used
@@ -99,8 +100,8 @@ export class RecordPool {
   }
 
   /**
-   * Returns whether the slot has a record that the snapshot still needs, and marks the slot as kept. If true, the
-   * caller must copy the record now.
+   * Marks the slot as kept. Returns true if the slot has a record that the snapshot has not copied yet. The caller must
+   * then copy it now.
    */
   takeKept(slot: number): boolean {
     if (this.#kept[slot] !== 0) return false

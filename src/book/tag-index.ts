@@ -1,7 +1,8 @@
 /**
  * Finds slots by a tag of 32 bits: an extendible hash table. The table grows by splitting one small segment at a time,
- * so no insertion moves more than a few thousand entries. Different keys may share a tag; the caller compares the keys
- * and asks for the next slot. At most about five of eight cells are used, so a search mostly ends at its first cell.
+ * so no insertion moves more than a few thousand entries. Different keys may have the same tag. So the caller compares
+ * the keys, and calls `findNext` if they differ. At most about five of eight cells are used, so a search mostly ends at
+ * its first cell.
  */
 
 import * as layout from './layout.ts'
@@ -75,8 +76,8 @@ export class TagIndex {
     const { cells, mask } = home
     let hole = tag & mask
     while (cells[2 * hole + 1] !== slot + 1) hole = (hole + 1) & mask
-    // Closes the hole instead of marking the removed entry. A search ends at the first empty cell, so a hole would hide
-    // entries after it. A later entry moves into the hole, unless the entry's first possible cell is after the hole.
+    // A search ends at the first empty cell. So it would miss the entries after the hole that the removed entry leaves.
+    // To fill the hole, a later entry moves into it, unless its first possible cell (`wanted`) is after the hole.
     for (let at = (hole + 1) & mask; cells[2 * at + 1] !== 0; at = (at + 1) & mask) {
       const wanted = cells[2 * at]! & mask
       if (((at - wanted) & mask) < ((at - hole) & mask)) continue
@@ -139,7 +140,7 @@ function insert(into: Segment, tag: number, entry: number): void {
   into.count++
 }
 
-/** Moves all entries to `low` or `high`, according to their next leading bit. */
+/** Moves each entry to `low` or `high`, by the first tag bit after the bits that all entries share. */
 function move(from: Segment, low: Segment, high: Segment): void {
   for (let at = 0; at <= from.mask; at++) {
     const entry = from.cells[2 * at + 1]!

@@ -43,7 +43,7 @@ import { threadSpecs, workersAhead } from './thread-specs.ts'
 import { watchClock } from './watch-clock.ts'
 
 const READY_POLL_MS = 20
-// An `import` of `node:http` would also load the client of `fetch`; `getBuiltinModule` does not.
+// Load `node:http` with `getBuiltinModule`, because an `import` would also load the client of `fetch`.
 const { get } = process.getBuiltinModule('node:http')
 
 /**
@@ -108,7 +108,8 @@ function superviseThreads(
     metricsKeepMs: given.front.metricsCacheMs,
     made: { [PAGE]: makePage(given) },
     ownMetrics: () => registry.getMetricsAsJSON(),
-    onGivingUp: (thread, why) => stop.abort(new Error(`${thread} cannot be kept alive: ${why}`)),
+    onGivingUp: (thread, why) =>
+      stop.abort(new Error(`${thread} failed and is not started again: ${why}`)),
   })
 }
 
@@ -155,8 +156,8 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   // Once the start is stopped, the supervisor starts no further thread.
   signal.addEventListener('abort', () => void supervisor.stop())
 
-  // 3. The chains. On the devnet, start a local chain, or use the one that still runs after the exchange was
-  //    killed.
+  // 3. The chains. On the devnet, start a local chain. If the exchange was killed and its local chain still runs,
+  //    use this chain.
   const chains = await openChains(given, { clock, log, step })
   closers.splice(-1, 0, closerOf(chains))
   if (signal.aborted) return

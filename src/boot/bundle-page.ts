@@ -19,8 +19,8 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Matches the SDK's module for reading a chain without a wallet. The page does not need this module, so an empty module
- * replaces it.
+ * Import path of the SDK module that reads a chain without a wallet. The page reads the chain only through the wallet,
+ * so the bundler replaces this module by an empty one.
  */
 const ABSENT = /^\.\/chain\.ts$/
 const ABSENT_FILE = 'src/web/absent.ts'

@@ -29,15 +29,15 @@ const READERS: ReadonlySet<string> = new Set(['store', 'accounts', 'transparency
 
 type NodeSpecs = {
   /**
-   * `threads` always run on this node. A thread of `onCall` runs only while this node alone has the right to
-   * run it; the bridge thread starts and stops it.
+   * `threads` always run on this node. A thread of `onCall` may run on only one node at a time. The bridge thread
+   * starts and stops it when this node gains or loses the right to run it.
    */
   readonly threads: readonly ThreadSpec[]
   readonly onCall: readonly ThreadSpec[]
 }
 
 export function nodeSpecs(settings: Settings, cores: number, common: Common): NodeSpecs {
-  // On a node, each thread has a separate worker, because threads start and stop separately.
+  // On a node, threads start and stop separately, so each thread gets its own worker instead of a shared `host`.
   const all = threadSpecs(settings, cores, common).map(({ host: _, ...spec }) => spec)
   const isOurs = ({ kind }: ThreadSpec): boolean => hasRole(settings, ROLE_OF[kind]!)
   const fronts = all.filter((spec) => spec.kind === 'front' && isOurs(spec))
@@ -55,9 +55,9 @@ export function nodeSpecs(settings: Settings, cores: number, common: Common): No
   })
   const copies = hasCopy ? [own(LOG_COPY_THREAD, marketNames)] : []
   const bridge = own(BRIDGE_THREAD, [LOG_COPY_THREAD, ...fronts.map(({ name }) => name)])
-  // A front also serves operators. On a node without a front, an admin thread serves operators. The admin thread starts
-  // first and stops last. It is not terminable, because terminating a thread with an open uWebSockets.js app would
-  // abort the process.
+  // A front also serves operators. On a node without a front, an admin thread serves them if `adminPort` is set. It
+  // starts first and stops last. It is not terminable, because terminating a thread with an open uWebSockets.js app
+  // would abort the process.
   const admin = isAskedApart(settings) ? [{ ...own(ADMIN_THREAD, []), terminable: false }] : []
   const plan: BridgeData['plan'] = {
     slots: slots.map(({ name }) => name),

@@ -40,8 +40,8 @@ export type OpenChains = {
 const FOLLOW_AGAIN_MS = 1_000
 const MEET_TIMEOUT_MS = 5_000
 /**
- * Retry budget of the first requests to a chain, in milliseconds: enough for a busy provider, but short,
- * because an unreachable chain must not delay the start.
+ * Maximum time in milliseconds for retries of the first requests to a chain. It allows a busy provider some retries. It
+ * is short, so that an unreachable chain does not delay the start much.
  */
 const MEET_BUDGET_MS = 1_000
 
@@ -109,8 +109,8 @@ async function openNamedChains(
   const held: (() => void)[] = []
   for (const chain of settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0)) {
     const met = await meetChain(chain)
-    // The exchange starts without the unreachable chain. The chain's thread waits until the chain is reachable, and the
-    // chain's record in the data folder stays unchanged.
+    // If the chain is unreachable, the exchange starts without it. The chain's thread waits until the chain is
+    // reachable, and the chain's record in the data folder stays unchanged.
     if (met === undefined) log.warn({ chainId: chain.chainId }, 'the chain cannot be reached yet')
     else record[chain.chainId] = { ...met, contracts: chain.contracts }
     if (chain.chainId === DEVNET_CHAIN_ID) held.push(followChainClock(chain, clock))
@@ -198,8 +198,8 @@ function forward(clock: ClockMemory): (aheadSeconds: number) => void {
 }
 
 /**
- * Assigns the data folder to these chains. If the folder has data of other chains, moves the data aside. Throws instead
- * if a chain in the settings has the role `main`.
+ * Assigns the data folder to these chains. If the folder has data of other chains, moves this data aside. If a chain in
+ * the settings has the role `main`, throws instead of moving the data.
  */
 function claimData(settings: Settings, chains: ChainRecord): void {
   const { dir } = settings.data
@@ -213,7 +213,8 @@ function claimData(settings: Settings, chains: ChainRecord): void {
   if (foreign && hasData(dir)) {
     if (settings.chains.some(({ role }) => role === 'main')) {
       throw new SettingsError(
-        `SIBYL_DATA_DIR: the data in ${dir} belongs to other chains; move it, or name another folder`,
+        `SIBYL_DATA_DIR: the data in ${dir} belongs to other chains than those in the settings; ` +
+          'move the data away, or set SIBYL_DATA_DIR to another folder',
       )
     }
     clearData(dir)

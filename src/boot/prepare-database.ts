@@ -21,8 +21,8 @@ import { hasRole } from './node-specs.ts'
 
 const POLL_MS = 200
 /**
- * Maximum time in milliseconds that a node waits: a database cluster that has lost a server needs some seconds to
- * recover.
+ * Maximum time in milliseconds that a node waits for the database. A database cluster that has lost a server needs some
+ * seconds to recover.
  */
 const WAIT_MS_MAX = 60_000
 
@@ -89,7 +89,8 @@ async function refuseForeign(
   const hasNoLog = eventLog.url === '' && !existsSync(join(data.dir, 'log'))
   if (!hasNoLog || (await checkpoints(database)).length === 0) return
   throw new SettingsError(
-    `SIBYL_DATABASE_URL: ${describeDatabaseUrl(databaseUrl)} has data of an event log, but there ` +
-      `is no event log in ${data.dir}; empty the database, or name another one`,
+    `SIBYL_DATABASE_URL: ${describeDatabaseUrl(databaseUrl)} contains data from an event log, ` +
+      `but ${data.dir} contains no event log; set SIBYL_DATA_DIR to the folder with that event ` +
+      'log, or use an empty database',
   )
 }

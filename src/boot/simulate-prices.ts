@@ -1,6 +1,6 @@
 /**
- * Starts the simulated price providers of the devnet, and points the feeds at them. The simulator runs with a local
- * chain, unless the settings ask for the real providers.
+ * Starts simulated price providers for a devnet, and returns settings in which the price feeds read from them. They
+ * start only if a local chain runs and the settings do not ask for the real providers.
  */
 
 import type { Settings } from '#config/settings-schema.ts'

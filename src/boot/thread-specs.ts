@@ -1,4 +1,4 @@
-/** Threads of a run in the order of their dependencies, and the workers that threads share. */
+/** Lists the threads of an exchange, each after the threads on which it depends. Some threads share one worker. */
 
 import type { Settings } from '#config/settings-schema.ts'
 import {
@@ -81,8 +81,8 @@ export function threadSpecs(
 }
 
 /**
- * Returns the workers that are loaded early: those of the threads that every run has, and the shared chain worker if
- * the run has a chain.
+ * Returns the workers that are created first, so that they load their modules while the main thread does other work.
+ * These are the workers that every run has. If the run has a chain, they include the shared chain worker.
  */
 export function workersAhead(settings: Settings, cores: number): WorkerSpec[] {
   const { chains, chainRpc, devnet } = settings

@@ -1,6 +1,6 @@
 /**
- * Runs the guard of the wall clock: checks the clock once a second, reads the time of a chain after a jump, and logs
- * alarms.
+ * Runs the guard of the wall clock. Checks the clock once a second. After a jump of the clock, reads the time of a
+ * chain to confirm the new time. Logs alarms.
  */
 
 import { Gauge, type Registry } from 'prom-client'
@@ -33,7 +33,7 @@ export function watchClock(ports: {
   })
   new Gauge({
     name: 'sibyl_clock_jumped',
-    help: '1 while the wall clock has jumped and its time is not used',
+    help: '1 while the exchange ignores a jump of the clock of this machine, otherwise 0',
     registers: [ports.registry],
     collect() {
       this.set(guard.isJumped ? 1 : 0)

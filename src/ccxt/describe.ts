@@ -33,8 +33,8 @@ export const DESCRIPTION = {
   pro: true,
   certified: false,
   /**
-   * Milliseconds per cost unit of ccxt's rate limiter. 4 ms are 250 units per second, enough for 250 reads or 50 orders
-   * (`weights.ts`). By default, an exchange allows twice as many units.
+   * Milliseconds per cost unit of ccxt's rate limiter. At 4 ms per unit, the client sends at most 250 units per second:
+   * 250 reads or 50 orders (`weights.ts`). By default, an exchange allows each IP address twice as many.
    */
   rateLimit: 4,
   has: {
@@ -51,10 +51,10 @@ export const DESCRIPTION = {
   },
   requiredCredentials: { apiKey: false, secret: false, privateKey: true, walletAddress: false },
   fees: { trading: { tierBased: false, percentage: true, maker: 0, taker: 0 } },
-  /** ccxt's mode TICK_SIZE: the precision of a price or an amount is a step size. */
+  /** ccxt's mode TICK_SIZE: the precision of a price or an amount is given as its step size. */
   precisionMode: 4,
   options: {
-    /** If true, a method that names an outcome loads all open markets first if no market is loaded yet. */
+    /** If true and no market is loaded yet, the first method that names an outcome loads all open markets. */
     loadAllOutcomes: true,
     /** Lifetime in seconds of an order without an expiration. */
     ttlSeconds: 86_400,

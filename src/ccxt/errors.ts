@@ -31,7 +31,7 @@ export const CLASSES: Readonly<Record<string, ErrorClass>> = {
   ABORTED: ExchangeClosedByUser,
   NETWORK: NetworkError,
   TIMEOUT: RequestTimeout,
-  // The order may be in the book. Users of ccxt treat a timeout as an unknown outcome.
+  // After this error, the order may be in the book. Users of ccxt treat a timeout as an unknown outcome.
   OUTCOME_UNKNOWN: RequestTimeout,
   REQUEST_TIMEOUT: RequestTimeout,
   UNEXPECTED_ANSWER: ExchangeError,

@@ -1,6 +1,7 @@
 /**
- * The live data behind `watch*`. A feed stores the updates since the last call, so a slow loop misses nothing while
- * there are at most `KEPT_MAX` updates. All waiting callers receive the same update.
+ * Stores live updates until the next call of a `watch*` method. A feed stores at most `KEPT_MAX` updates between two
+ * calls. A slow loop misses an update only if more than that many arrive. If several callers wait, all receive the same
+ * updates.
  */
 
 import type { StreamSubscription } from '#client/stream-types.ts'
@@ -53,7 +54,7 @@ export class Feed<Item> {
 
 type Entry = { readonly feed: Feed<never>; readonly subscription: StreamSubscription }
 
-/** The feeds of one exchange object, by subject. */
+/** The feeds of one exchange object. The key of a feed is, for example, `book` followed by an outcome id. */
 export class Feeds {
   readonly #entries = new Map<string, Entry>()
 

@@ -1,4 +1,6 @@
-/** Computes the user's own side of a trade. In a mint both sides buy; in a merge both sell. */
+/**
+ * Computes one user's side of a trade. In a mint both users buy, and in a merge both sell: one user YES, the other NO.
+ */
 
 type Trade = {
   readonly kind?: 'mint' | 'merge'
@@ -14,13 +16,13 @@ type OwnLeg = Required<Omit<Trade, 'kind'>> & { readonly role: 'buyer' | 'seller
 const DOLLAR = 1_000_000
 const SIDES = { buyer: 0, seller: 1 } as const
 
-/** Returns outcome, price and role of the trade's buyer or seller, as the activity of a user shows them. */
+/** Returns the outcome, price and role of the trade's buyer or seller, as in the user's list of activity. */
 export function ownLeg({ kind, outcome, price, takerSide }: Trade, isBuyer: boolean): OwnLeg {
   if (kind === undefined) {
     return { outcome, price, takerSide, role: isBuyer ? 'buyer' : 'seller' }
   }
-  // A mint names its maker as the buyer; a merge names its maker as the seller. The trade has the maker's
-  // outcome and price.
+  // The trade record has the maker's outcome and price. A mint names the maker as the buyer, and a merge names the
+  // maker as the seller. The taker trades the other outcome.
   const isMaker = isBuyer === (kind === 'mint')
   const role = kind === 'mint' ? 'buyer' : 'seller'
   return {

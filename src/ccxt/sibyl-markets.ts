@@ -50,8 +50,8 @@ export class SibylMarkets extends PredictionExchange {
   }
 
   /**
-   * Returns the SDK client, for calls without a ccxt method. Changes of the settings after the first call do not affect
-   * the client.
+   * Returns the SDK client, for functions of the exchange that no ccxt method offers. The first call creates the
+   * client. Later changes of the settings do not affect it.
    */
   sdk(): Client {
     if (this.#client !== undefined) return this.#client
@@ -76,7 +76,10 @@ export class SibylMarkets extends PredictionExchange {
     return this.walletAddress ? delegateSigner(this.walletAddress, key) : key
   }
 
-  /** Sends an SDK request at ccxt's rate, with the user's own `fetchImplementation` if there is one. */
+  /**
+   * Sends a request of the SDK when ccxt's rate limiter permits it. Uses the user's `fetchImplementation` if there is
+   * one.
+   */
   protected async sendPaced(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
     if (this.enableRateLimit) {
       await this.throttle(unitsOf(String(input), init?.method, init?.body))
@@ -119,8 +122,8 @@ export class SibylMarkets extends PredictionExchange {
   }
 
   /**
-   * Finds an outcome that is not loaded. For an id, loads its market. For a name, loads the list of open markets again
-   * and searches it.
+   * Finds an outcome that is not loaded yet. If the symbol is an id, loads the market of that id. If the symbol is a
+   * name, reloads the list of open markets and searches it.
    */
   override async fetchOutcome(outcomeSymbol: string): Promise<OutcomeRow> {
     await this.loadMarkets()
@@ -142,8 +145,8 @@ export class SibylMarkets extends PredictionExchange {
 
   /**
    * Returns events with their markets. `params`: `query`, `tags`, `category`, `status` (`active`, `closed`, `all`),
-   * `sort` (`volume`, `newest`), `limit` (100), and `slug` or `eventId`. A list shows only the first markets of an
-   * event; `fetchEvent` shows all of them.
+   * `sort` (`volume`, `newest`), `limit` (default 100), and `slug` or `eventId` for one event. A list shows only the
+   * first markets of an event; `fetchEvent` shows all of them.
    */
   override async fetchEvents(params: fetchEventsParams = {}): Promise<PredictionEvent[]> {
     const slug = params.slug ?? params.eventId

@@ -34,8 +34,8 @@ type RawOrder = Pick<
   Partial<Pick<StreamOrder, 'ts'>> & { readonly status?: string; readonly updatedAt?: number }
 
 /**
- * Market and side of an order, which a cancel needs, and the order's size, which later messages of the stream
- * omit.
+ * Data about an order that this object remembers. A cancel needs the market and the side. The size is remembered because
+ * later messages of the stream omit it.
  */
 type Place = { readonly marketId: string; readonly side: 'buy' | 'sell'; readonly size?: number }
 
@@ -55,8 +55,8 @@ const STATUSES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Pause in milliseconds before the database is read again: about the time by which the database lags behind the
- * markets.
+ * Pause in milliseconds between two reads of an order from the database. The database lags behind the markets by about
+ * this time.
  */
 const BEHIND_MS = 100
 const BEHIND_TRIES = 20
@@ -67,7 +67,7 @@ const ORDER_PARAMS = [
 ]
 
 /**
- * Parameters of other exchanges. Orders with these parameters are rejected, because without their effect the placed
+ * Order parameters of other exchanges. An order with one of them is rejected. If the parameter were ignored, the placed
  * order would differ from the requested one.
  */
 const NOT_SUPPORTED = [
@@ -207,8 +207,8 @@ export class SibylOrders extends SibylReads {
   }
 
   /**
-   * Returns the placed order. If a part of the order has matched and the remainder may rest, the state is read from the
-   * exchange.
+   * Returns the placed order. If a part of it has matched and the remainder may rest in the book, reads the order's
+   * state from the exchange.
    */
   protected async placedOrder(
     row: OutcomeRow,
@@ -287,16 +287,16 @@ export class SibylOrders extends SibylReads {
   }
 
   /**
-   * Cancels open orders: in the market of `outcome` or in all markets, and of the group `params.group` or of all
-   * groups.
+   * Cancels all open orders. `outcome` restricts the cancel to one market, and `params.group` restricts it to one
+   * group.
    */
   async cancelAllOrders(outcome?: Str, params: Dict = {}): Promise<PredictionOrder[]> {
     const row = outcome === undefined ? undefined : await this.outcomeRow(outcome)
     const group = this.safeString(params, 'group')
     const open = await this.openOrders(row)
     const wanted = open.filter((order) => group === undefined || order.group === group)
-    // With an API key, the exchange cancels all orders of a market in one step. Without an API key, each order is
-    // cancelled separately.
+    // With an API key, one request cancels all these orders. Without an API key, each order is cancelled by a separate
+    // request.
     if (!this.apiKey) return this.cancelOrders(wanted.map(({ orderHash }) => orderHash))
     const where = {
       ...(row === undefined ? {} : { market: row.marketId }),
@@ -381,8 +381,8 @@ export class SibylOrders extends SibylReads {
       fee: { cost: 0, currency: 'USDC' },
       info: order,
     })
-    // An order does not show its cost, because its fills may be at a better price than its limit. Only the trades show
-    // the cost.
+    // Omits the cost of an order with fills. The fills may have better prices than the order's limit, so only the
+    // trades show the real cost.
     return parsed.filled === 0 ? parsed : { ...parsed, cost: undefined, average: undefined }
   }
 }

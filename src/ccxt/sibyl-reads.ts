@@ -302,9 +302,9 @@ export class SibylReads extends SibylMarkets {
   }
 
   /**
-   * Returns the dollar balance of the address. `used` is the amount that open orders need. If the exchange reserves
-   * funds, it reports the balance and the reserved amount, and `used` includes unsettled trades. Otherwise the balance
-   * is read from the chain, which needs `options.rpcUrl`, except on a devnet.
+   * Returns the dollar balance of the trader's address. `used` is the amount that open orders need. If the exchange
+   * reserves funds, it reports both amounts, and `used` also contains unsettled trades. Otherwise, reads the balance
+   * from the chain. Except on a devnet, this read needs `options.rpcUrl`.
    */
   override async fetchBalance(): Promise<Balances> {
     const address = await this.trader()

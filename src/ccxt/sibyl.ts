@@ -85,7 +85,10 @@ export class Sibyl extends SibylOrders {
     return this.filterBySinceLimit(trades, since, limit, 'timestamp', true)
   }
 
-  /** Returns a public trade as the trader's own; undefined if the trader is neither buyer nor seller. */
+  /**
+   * Converts a public trade to the trader's side of the trade; returns undefined if the trader is neither buyer nor
+   * seller.
+   */
   protected ownTrade(raw: StreamedTrade, row: OutcomeRow, me: string): PredictionTrade | undefined {
     const isBuyer = raw.buyer.toLowerCase() === me
     if (!isBuyer && raw.seller.toLowerCase() !== me) return undefined
@@ -104,8 +107,8 @@ export class Sibyl extends SibylOrders {
       if (message.type === 'trade.status') return
       const all = message.type === 'trade' ? [message] : message.trades
       const fresh = all.filter(({ tradeId }) => seen.add(tradeId))
-      // The first snapshot contains trades from before the subscription, which are left out. A later snapshot contains
-      // missed trades.
+      // Skip the first snapshot: its trades are from before the subscription. A later snapshot repairs a gap and
+      // contains the missed trades.
       if (!isFirst) {
         const parsed = fresh.map(parse).filter((trade) => trade?.outcomeId === row.outcomeId)
         feed.push(parsed as PredictionTrade[])
@@ -155,8 +158,8 @@ export class Sibyl extends SibylOrders {
     const updates = await this.follow<StreamOrder>(key, (feed) =>
       this.liveStream().orders(trader, (message) => {
         if (message.type === 'orders.snapshot') {
-          // The first snapshot contains orders from before the subscription, which are left out. A later snapshot
-          // contains missed changes.
+          // Skip the first snapshot: its orders are from before the subscription. A later snapshot repairs a gap and
+          // contains the missed changes.
           if (!isFirst) feed.push(message.orders)
           isFirst = false
         } else if (message.type === 'order') feed.push([message])

@@ -1,5 +1,6 @@
 /**
- * The cost of requests in units of the exchange's rate limits, so that ccxt's rate limiter stays within these limits.
+ * Returns the cost of each request in units of the exchange's rate limits. ccxt's rate limiter uses these costs to stay
+ * within the limits.
  */
 
 /** Cost of a write, and of each order of a batch; a read costs one unit times its weight. */

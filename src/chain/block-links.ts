@@ -7,8 +7,8 @@ import type { ChainClient } from './clients.ts'
 type Mark = { readonly number: number; readonly hash: string }
 
 /**
- * Matches the all-zero parent hash of a block whose parent does not exist. A local chain can create many empty blocks
- * at once, and then does not store the parent of each block.
+ * Matches an all-zero parent hash, which means that the node does not store the parent block. A local chain that
+ * creates many empty blocks at once does not store each of them.
  */
 const NO_PARENT = /^0x0+$/
 

@@ -47,8 +47,8 @@ const WORD = /^0x[0-9a-f]{64}$/i
 const QUANTITY = /^0x[0-9a-f]{1,13}$/i
 
 /**
- * Converts a log of a node; returns an empty list if the log is not in a mined block. Throws if the log is not valid
- * hex. The node has then made an error, and another node may return the log correctly.
+ * Converts a log from a node's answer. Returns an empty list if the log is not in a mined block. If the log is not
+ * valid hex, throws a retryable fault, because another node may return the log correctly.
  */
 function minedLog(log: RpcLog): ChainLog[] {
   const { blockNumber, blockHash, transactionHash, logIndex } = log
@@ -77,8 +77,8 @@ function minedLog(log: RpcLog): ChainLog[] {
 type RpcReceipt = { readonly transactionHash: Hex; readonly logs: readonly RpcLog[] }
 
 /**
- * Returns every log of a block, from the receipts of its transactions. Nodes return receipts even if the logs are too
- * many for one answer. Returns undefined if the node does not have the block or a receipt.
+ * Returns every log of a block, read from the receipts of its transactions. Nodes return receipts even if the block's
+ * logs are too many for one answer. Returns undefined if the node lacks the block or a receipt.
  */
 export async function receiptLogsOf(
   node: ChainClient,
@@ -110,8 +110,8 @@ async function receiptsOf(
     const all = await ask<RpcReceipt[] | null>(node, 'eth_getBlockReceipts', [hexOf(number)])
     if (all !== null) return all
   } catch {
-    // Some nodes do not support `eth_getBlockReceipts`, and some refuse it for a large block. If the requests for
-    // single receipts below also fail, their error shows the reason.
+    // Ignore the error: some nodes do not support `eth_getBlockReceipts`, and some refuse it for a large block. Request
+    // single receipts below. If these requests fail too, their error is thrown.
   }
   const one = (hash: Hex) => ask<RpcReceipt | null>(node, 'eth_getTransactionReceipt', [hash])
   const receipts: (RpcReceipt | null)[] = []

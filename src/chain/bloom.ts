@@ -1,7 +1,7 @@
 /**
  * The Bloom filter in a block's header, over the addresses and topics of the block's logs. The filter may have false
- * positives, but no false negatives. If the filter does not match, the block certainly has no such log, so an empty
- * list of logs from a node is correct.
+ * positives, but no false negatives. If an address or topic does not match, the block has no log with it. In this case,
+ * a node that returns no such log has omitted nothing.
  */
 
 import { type Hex, hexToBytes, keccak256 } from 'viem'
@@ -11,10 +11,10 @@ export function mayContain(bloom: Hex, value: Hex): boolean {
   return hasBits(bloom, knownBitsOf(value))
 }
 
-/** Returns whether a log with these bits may be in the block. The caller has computed the bits with `bitsOf`. */
+/** Returns whether the block may have a log with a certain address or topic. `bits` are its bits from `bitsOf`. */
 export function hasBits(bloom: Hex, bits: readonly number[]): boolean {
   return bits.every((bit) => {
-    // A byte is two hex digits, and the last byte has the lowest bits.
+    // A hex digit holds four bits. The last digit holds the lowest bits, 0 to 3.
     const digit = bloom[bloom.length - 1 - (bit >> 2)] ?? '0'
     return (Number.parseInt(digit, 16) & (1 << (bit & 3))) !== 0
   })

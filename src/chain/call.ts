@@ -77,7 +77,7 @@ export async function simulate(
   }
 }
 
-/** Returns the gas of the call as a transaction that `from` would send now, or the revert. */
+/** Returns the gas that the call would need if `from` sent it as a transaction now, or the revert. */
 export async function gasOf(
   client: ChainClient,
   call: Call,

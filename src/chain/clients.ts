@@ -1,11 +1,11 @@
 /**
- * Access to a chain: JSON-RPC over HTTP with a deadline. A failed request goes to the next address. If all
- * addresses fail, the request is retried after a pause, until its retry budget is used up, because every
- * provider is sometimes overloaded. An address is used only after it has returned the chain id of the
- * settings. Failed requests throw a `Fault`:
+ * Access to a chain: JSON-RPC over HTTP with a deadline. If a request fails at one address, the client tries the next
+ * address. Every provider is sometimes overloaded. So if the request fails at all addresses, the client pauses and
+ * tries them again, until the retry budget is used up. An address is used only after it has returned the chain id of
+ * the settings. A request that still fails throws a `Fault`:
  * - `CHAIN_UNAVAILABLE`: no node gave a usable answer; a later retry may help;
  * - `CHAIN_MISMATCH`: every address serves another chain;
- * - `CHAIN_RANGE_TOO_LARGE`: the provider returns logs only for shorter ranges;
+ * - `CHAIN_RANGE_TOO_LARGE`: the provider returns logs only for shorter ranges of blocks;
  * - `CHAIN_REFUSED`: the node understood the request and refused it.
  *
  * A call that reverts is an answer, not a fault: see `revert.ts`.
@@ -35,15 +35,14 @@ import { rpcFetch } from './rpc-fetch.ts'
 export type ChainClientOptions = {
   readonly chainId: number
   /**
-   * RPC addresses. A request starts with the address that answered last, and then tries the next addresses in this
-   * order.
+   * RPC addresses. A request first tries the address that answered last, and then the addresses after it in this list.
    */
   readonly rpcUrls: readonly string[]
   /** Timeout of one request to one address. */
   readonly timeoutMs?: number
   /**
-   * Retry budget in milliseconds, counted from the first attempt: no retry begins after this time. Must be
-   * shorter than the deadline of the client that waits for the result.
+   * Retry budget in milliseconds, counted from the first attempt: no retry begins after this time. If an API request
+   * waits for the result, the budget must be shorter than the deadline of that API request.
    */
   readonly budgetMs?: number
   /** Maximum number of rounds, even if part of the budget is left. In one round, every address is tried once. */
@@ -69,13 +68,13 @@ export type ChainClient = {
 
 const TIMEOUT_MS = 10_000
 /**
- * Default retry budget of a request in milliseconds: less than half of the deadline of a request to the
- * exchange.
+ * Default retry budget of a request in milliseconds. It is less than half of the default `deadlineMs` of API requests.
+ * So the exchange can still answer an API request that waits for the chain.
  */
 const BUDGET_MS = 4_000
 /**
- * Retry budget of a broadcast in milliseconds. The budget is small, because the transaction sender broadcasts
- * again later, and its next transaction waits for this attempt.
+ * Retry budget of a broadcast in milliseconds. The budget is small, because the next transaction of the key waits for
+ * this broadcast. The transaction sender broadcasts again later.
  */
 const SEND_BUDGET_MS = 1_000
 const PAUSE_MS = 200
@@ -97,8 +96,9 @@ type Shared = {
   /** The address that answered last. */
   preferred: number
   /**
-   * Random factor of each pause, drawn once per client. Each thread has its own client, so threads that failed together
-   * retry at different times. Requests of one batch pause equally long, so they are retried as one batch.
+   * Random factor of every pause, drawn once per client. Each thread has its own client, so threads whose requests
+   * failed together retry at different times. All requests of a batch use the same factor, so they are retried as one
+   * batch.
    */
   readonly share: number
 }
@@ -122,8 +122,8 @@ export function makeChainClient(options: ChainClientOptions): ChainClient {
       batch,
       onFetchResponse,
       fetchFn: rpcFetch,
-      // `rpcFetch` itself limits the length of answers. The error for a longer answer makes the caller request a
-      // shorter range.
+      // Turn off viem's limit, because `rpcFetch` limits the length of answers. If an answer is too long, the error of
+      // `rpcFetch` makes the caller request a shorter range.
       maxResponseBodySize: false,
     })({ chain: definition })
     const endpoint: Endpoint = {
@@ -202,23 +202,20 @@ async function requestOver(
     if (outage === undefined) throw mismatch ?? noAddress()
     const pauseMs = pauseAfter(round, endpoints, shared, options)
     if (round >= rounds || performance.now() + pauseMs > untilMs) throw outage
-    // In the main thread, the pause keeps the process alive, because a command may have nothing else pending. In a
-    // worker thread, the pause does not keep the thread alive.
+    // In the main thread, the timer of this pause keeps the process alive, because a command may have no other open
+    // timer or connection. In a worker thread, the timer does not keep the thread alive.
     await pause(pauseMs, undefined, { ref: isMainThread })
   }
 }
 
-/**
- * Returns the retry budget of a method in milliseconds. Broadcasts have a smaller budget than reads, which may be
- * repeated freely.
- */
+/** Returns the retry budget of a method in milliseconds. The budget of a broadcast is at most `SEND_BUDGET_MS`. */
 function budgetOf(method: string, { budgetMs = BUDGET_MS }: ChainClientOptions): number {
   return method.startsWith('eth_send') ? Math.min(budgetMs, SEND_BUDGET_MS) : budgetMs
 }
 
 /**
- * Returns the pause before the next round, in milliseconds. The pause doubles with each round, and lasts at least until
- * one of the addresses is available again.
+ * Returns the pause before the next round, in milliseconds. The pause doubles with each round. If all nodes have
+ * requested a pause by `Retry-After`, the pause lasts at least until the first of their pauses ends.
  */
 function pauseAfter(
   round: number,
@@ -273,8 +270,8 @@ function isOutage(error: unknown): boolean {
   if (!(rpcError instanceof RpcRequestError)) return true
   if (RANGE.test(detailsOf(rpcError))) return false
   if (BUSY_CODES.has(rpcError.code)) return true
-  // Some nodes report a revert by the code -32603, with data or with the word `revert` in the message. Otherwise, the
-  // code means an internal error of the node.
+  // The code -32603 means an internal error of the node, which is an outage. Some nodes also report a revert by this
+  // code: with data, or with the word `revert` in the message.
   return (
     rpcError.code === -32603 && rpcError.data === undefined && !/revert/i.test(detailsOf(rpcError))
   )

@@ -13,8 +13,8 @@ import { asked, type ChainClient } from './clients.ts'
 import type { SignatureParts } from './conditional-tokens.ts'
 
 /**
- * Gas limit of a read call. The contract never needs this much gas, so the answer does not depend on the node's own gas
- * limit.
+ * Gas limit of a read call, which is more than the contract ever needs. With a fixed limit, the answer does not depend
+ * on the node's own gas limit.
  */
 const ASK_GAS = 300_000n
 
@@ -60,7 +60,8 @@ export async function acceptsSignature(
   const vs = BigInt(`0x${s}`) | (/^(01|1c)$/i.test(v) ? 1n << 255n : 0n)
   const args = [
     hexAddress(asking.account),
-    // The zero address means that no delegate is checked: the exchange knows delegates and their limits from events.
+    // With the zero address as signer, the contract does not check for delegates. The exchange knows delegates and
+    // their limits from events.
     hexAddress(ZERO_ADDRESS),
     asking.digest as Hex,
     `0x${r}` as Hex,
@@ -101,7 +102,7 @@ async function answerOf(
       gas: ASK_GAS,
     }),
   )
-  // A settlement contract of an earlier version has no delegates, so the call returns no data.
+  // A settlement contract of an earlier version has no contract for delegates. The call then returns no data.
   if (returned === undefined || returned === '0x') return false
   return decodeFunctionResult({ abi: delegatesAbi, functionName, data: returned })
 }

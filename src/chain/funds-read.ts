@@ -2,8 +2,8 @@
  * Reads the funds of owners at one block, with many calls in one request. The request names the block by its hash
  * (EIP-1898), so every Ethereum node answers for exactly that block.
  *
- * `CHAIN_BLOCK_GONE` means that the chain now has another block at that height, or that this node does not have the
- * block. The reader then retries at a newer block.
+ * If another block has replaced that block, or if the node does not have it, the read throws `CHAIN_BLOCK_GONE`. The
+ * caller then retries at a newer block.
  */
 
 import { encodeFunctionData, type Hex } from 'viem'
@@ -25,7 +25,7 @@ import { asked, type ChainClient } from './clients.ts'
 import { multicall } from './multicall.ts'
 import { positionIdOf } from './position-id.ts'
 
-/** Maximum number of calls per request: far below the gas limit of Ethereum nodes. */
+/** Maximum number of calls per request. Together, they need far less gas than Ethereum nodes allow for one request. */
 const CALLS_MAX = 400
 const REQUESTS_AT_ONCE = 4
 /** Maximum number of cached ids of outcome tokens; computing one takes a thousand times as long as a look-up. */
@@ -71,8 +71,8 @@ export function makeCallReader(client: ChainClient, multicallAddress: Address): 
 }
 
 /**
- * Throws the fault for a refused read: `CHAIN_BLOCK_GONE` if the node no longer has the block, otherwise the
- * given error. Requests the block from the node to find out.
+ * Throws the fault of a failed read. If the node refused the read, requests the block to find the reason. If the node
+ * no longer has the block, throws `CHAIN_BLOCK_GONE`; otherwise throws the given error.
  */
 async function refused(client: ChainClient, at: BlockPlace, error: unknown): Promise<never> {
   if (!(error instanceof Fault) || error.code !== 'CHAIN_REFUSED') throw error

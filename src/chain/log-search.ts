@@ -1,9 +1,9 @@
 /**
- * Finds logs from the newest block backwards, with few requests. Most nodes answer a request for all blocks at once. If
- * a node refuses a range, the search halves the range, down to a single block, and remembers the accepted length.
+ * Finds logs from the newest block backwards, with few requests. Most nodes answer one request for all blocks. If a
+ * node refuses a range, the search halves the range, down to a single block, and remembers the accepted length.
  *
- * If a search cannot reach all blocks, the next search continues at the highest block that was not reached. The next
- * search first repeats the newest blocks, because a node may receive a block earlier than the logs of that block.
+ * If a search stops before it has reached all blocks, the next search first searches the newest blocks again, because a
+ * node may receive a block earlier than the block's logs. Then it continues at the highest block that was not reached.
  */
 
 import { isTooMuch } from './clients.ts'
@@ -19,20 +19,20 @@ type LogSearch = (question: {
 const LOG_BLOCKS = 8_192
 const ALL_BLOCKS = Number.MAX_SAFE_INTEGER
 /**
- * Maximum number of requests per search. The first `NEWEST_QUESTIONS_MAX` requests start at the newest block. The
- * remaining requests continue the previous search.
+ * Maximum number of requests per search. The first `NEWEST_QUESTIONS_MAX` requests search backwards from the newest
+ * block. The remaining requests continue where the previous search stopped.
  */
 export const LOG_QUESTIONS_MAX = 32
 const NEWEST_QUESTIONS_MAX = LOG_QUESTIONS_MAX / 2
 
 export function makeLogSearch(): LogSearch {
   let blocks = ALL_BLOCKS
-  /** The highest block that the previous search did not reach, where the next search continues. */
+  /** Highest block that the previous search did not reach, or `ALL_BLOCKS`. The next search continues there. */
   let left = ALL_BLOCKS
 
   return async ({ head, startBlock, ask }) => {
-    // Each search starts with at least twice the range length that the last search ended with, because another node may
-    // answer and accept longer ranges.
+    // Double the last range length, because another node may answer and accept the longer range. If the last length was
+    // at least `LOG_BLOCKS`, request all blocks at once.
     blocks = blocks >= LOG_BLOCKS ? ALL_BLOCKS : blocks * 2
     let to = head
     for (let questions = 0; questions < LOG_QUESTIONS_MAX && to >= startBlock; questions++) {

@@ -69,16 +69,16 @@ type MarketContract = {
     bond: BondPermit,
   ): Call
   /**
-   * Returns the call that settles the market if the oracle confirms the outcome that `settler` has signed. Otherwise
-   * the call reverts.
+   * Returns the call that settles the market with the outcome that `settler` has signed. If the oracle does not confirm
+   * this outcome, the call reverts.
    */
   settleMarketCall(
     settlement: { settler: Address; winningOutcome: Outcome; deadline: bigint },
     signature: SignatureParts,
   ): Call
   /**
-   * Returns the call that settles the oracle's assertion about the market, with any result. Any account may send the
-   * call.
+   * Returns the call that settles the oracle's assertion about the market, whether the oracle confirms or rejects the
+   * assertion. Any account may send the call.
    */
   settleCall(): Call
   reportPayoutsCall(): Call
@@ -95,7 +95,10 @@ export const MARKET_EVENTS = [
   'PayoutReportFailed',
 ] as const satisfies readonly ContractEventName<typeof marketAbi>[]
 
-/** First topics of all events of a market, used to follow markets at any address. */
+/**
+ * First topics of all events of a market. A request for logs with these topics finds the events of all markets without
+ * a list of their addresses.
+ */
 export const MARKET_TOPICS = [...topicsOf(marketAbi, MARKET_EVENTS).keys()] as readonly Hex[]
 
 const NO_SIGNATURE = { v: 0, r: `0x${'0'.repeat(64)}`, s: `0x${'0'.repeat(64)}` } as const

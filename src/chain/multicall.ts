@@ -13,9 +13,9 @@ type MulticallResult =
 type Multicall = {
   readonly address: Address
   /**
-   * Combines calls into one. With `allowFailure`, a reverting call does not affect the other calls, and a simulation
-   * returns the reason of the revert. Without `allowFailure`, the whole transaction reverts, with the multicall's own
-   * reason.
+   * Combines calls into one. With `allowFailure`, a call that reverts does not affect the other calls, and a simulation
+   * returns the revert reason of that call. Without `allowFailure`, one call that reverts reverts all calls, and a
+   * simulation returns only the multicall contract's own reason.
    */
   aggregateCall(calls: readonly Call[], allowFailure?: boolean): Call
   /** Decodes the result of a simulated `aggregateCall`. Returns one result per call. */

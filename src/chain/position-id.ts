@@ -1,7 +1,7 @@
 /**
  * Computes the ids of outcome tokens as the Conditional Tokens contract does. A collection id is the x coordinate of a
- * point on alt_bn128, with the parity of y in bit 254. To find the point, x is counted up from a hash until x³ + 3 is a
- * square. The token id is a hash of the collateral and the collection id.
+ * point on the curve alt_bn128. Its bit 254 is the parity of y. To find the point, x starts at a hash and increases by
+ * 1 until x³ + 3 is a square. The token id is a hash of the collateral and the collection id.
  */
 
 import { encodePacked, type Hex, keccak256 } from 'viem'
@@ -10,7 +10,7 @@ import type { Outcome } from '#domain/order.ts'
 import { hexAddress } from './call.ts'
 
 const P = 21888242871839275222246405745257275088696311157297823662689037894645226208583n
-/** Because P ≡ 3 (mod 4), raising a square to this power gives its root. */
+/** Because P ≡ 3 (mod 4), raising a square to this power gives its square root modulo P. */
 const SQRT_EXPONENT = (P + 1n) / 4n
 const ODD_TOGGLE = 1n << 254n
 

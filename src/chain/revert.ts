@@ -12,8 +12,8 @@ import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 
 export type Revert = {
   /**
-   * Name of the custom error, or its selector if the error is unknown. `Error` for a textual reason, `Panic` for a
-   * failed assertion, empty if the revert has no data.
+   * Name of the custom error, or its selector if the error is unknown. The name is `Error` for a textual reason and
+   * `Panic` for a failed assertion. It is empty if the revert has no data.
    */
   readonly name: string
   readonly args: readonly unknown[]
@@ -37,7 +37,8 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   AssertionActive: () =>
     'the market already has an open proposal: wait for the end of its dispute window',
   AssertionNotTrue: () => 'the oracle rejected the proposal as false',
-  CollateralMoveFailed: () => 'the contract could not move the collateral',
+  CollateralMoveFailed: () =>
+    'the stablecoin of the trade could not be transferred: the payer may lack balance or allowance',
   ECDSAInvalidSignature: () => 'the signature is not valid',
   ERC20InsufficientAllowance: (spender, allowance, needed) =>
     `the allowance of ${spender} is ${allowance}, but the transaction needs ${needed}`,
@@ -71,9 +72,11 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   PermitOutOfOrder: (permit) => `permit ${permit} must be in the same order as its fill`,
   PermitSignerMismatch: (signer, owner) =>
     `invalid signature: the recovered signer is ${signer}, not ${owner}`,
-  PriceZero: () => 'a price of the quick market is zero',
+  PriceZero: () => 'the start price or the end price of the quick market is zero',
   SafeERC20FailedOperation: () => 'the stablecoin rejected the transfer',
-  SharesMoveFailed: () => 'the contract could not move the shares',
+  SharesMoveFailed: () =>
+    'the shares of the trade could not be transferred: the sender may lack shares or the ' +
+    'approval, or the recipient may refuse shares',
   SignatureExpired: (deadline) => `the signature expired at ${deadline} (Unix seconds)`,
   SignerMismatch: (signer, expected) =>
     `invalid signature: the recovered signer is ${signer}, not ${expected}`,

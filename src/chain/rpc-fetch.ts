@@ -1,7 +1,7 @@
 /**
- * A `fetch` for viem on Node's own HTTP client, which takes a third of the time of Node's `fetch`. The promise resolves
- * when the whole answer has arrived, so a request's deadline includes the body. A node that stops in the middle of an
- * answer counts as not answering. Redirects are not followed.
+ * A `fetch` function for viem, built on `node:http` and `node:https`. It takes a third of the time of Node's own
+ * `fetch`. The promise resolves when the whole answer has arrived, so a request's deadline includes the body. If a node
+ * stops in the middle of an answer, the request fails as if the node had not answered. Redirects are not followed.
  */
 
 import {
@@ -15,8 +15,9 @@ import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 
 /**
- * Maximum bytes of an answer. The logs of one block always fit, because of the block's gas limit: a byte of a log costs
- * eight gas and takes two characters in the answer. If an answer is longer, the caller requests a shorter range.
+ * Maximum bytes of an answer. The logs of one block always fit, because the block's gas limit bounds them. Each byte of
+ * a log costs eight gas, and takes two characters in the answer. If an answer is longer, the caller requests a shorter
+ * range of blocks.
  */
 export const ANSWER_BYTES_MAX = 32 * 1_048_576
 /** Maximum number of concurrent requests to one address; further requests wait. */

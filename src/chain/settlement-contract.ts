@@ -107,7 +107,8 @@ export type SettlementContract = {
     blockNumber?: number,
   ): Promise<boolean[]>
   /**
-   * Returns the filled size of an order on the chain, and the Unix time from which its cancellation applies (0: never).
+   * Returns the filled size of an order on the chain. Also returns the Unix time from which its cancellation applies,
+   * or 0 if it is not cancelled.
    */
   orderState(orderHash: OrderHash): Promise<{ filled: bigint; cancelledFromSec: number }>
   /**
@@ -127,8 +128,8 @@ export type SettlementContract = {
   ): Call
   isOperator(account: Address): Promise<boolean>
   /**
-   * Returns for how many seconds an order's trades may still settle: `graceSec` after the order has expired,
-   * `cancelDelaySec` after it was cancelled.
+   * Returns for how many seconds an order's trades may still settle: `graceSec` after the order expires, and
+   * `cancelDelaySec` after it is cancelled.
    */
   delays(): Promise<{ graceSec: number; cancelDelaySec: number }>
   /** Returns the trade's id on the chain. */
@@ -320,7 +321,7 @@ export function settlementEvent(log: ChainLog): SettlementContractEvent | undefi
 
 /** Decodes the result of a simulated `settle`. Returns for each fill the refusal, or undefined if the fill settles. */
 export function refusalsOf(returned: Hex): (Refusal | undefined)[] {
-  // An older contract returns nothing and reports refusals only in events.
+  // An older contract returns nothing and reports refusals only in events. The list is then empty.
   if (returned === '0x') return []
   const verdicts = decodeFunctionResult({
     abi: settlementAbi,

@@ -1,6 +1,6 @@
 /**
- * Creates the client of a command: for reading, or with the trader's key. The key comes from a file or the environment,
- * never from an argument, and is never printed.
+ * Creates the client of a command: one that only reads, or one that signs with the trader's key. The key comes from a
+ * file or the environment, never from an argument, and is never printed.
  */
 
 import { readFileSync } from 'node:fs'
@@ -31,7 +31,7 @@ type Trader = {
   readonly client: Client
   readonly signer: Hex
   readonly address: string
-  /** True if the client has an API key of the signer. */
+  /** True if `client` authenticates with a stored API key of the signer. */
   readonly hasToken: boolean
 }
 
@@ -80,8 +80,8 @@ export async function traderReading(values: SignValues, io: CommandIo): Promise<
 }
 
 /**
- * Creates a client that writes as the trader, with a stored API key; throws if the exchange requires a key and none is
- * stored.
+ * Creates a client that writes as the trader. Uses the signer's stored API key, if there is one. Throws if the exchange
+ * requires an API key and none is stored.
  */
 export async function traderOf(values: SignValues, io: CommandIo): Promise<Trader> {
   const { trader, options, needsToken, nowMs } = await identify(values, io)

@@ -27,7 +27,7 @@ export async function findMarket(client: Client, text: string): Promise<Market> 
   )
 }
 
-/** Collects matching markets; stops as soon as there are more than an error message can list. */
+/** Collects matching markets. Stops when it has found more than `NAMED_MAX`, because an error message lists no more. */
 async function gather(
   markets: AsyncIterable<Market>,
   fits: (market: Market) => boolean,

@@ -1,6 +1,6 @@
 /**
- * The process of a command: arguments, streams and signals. The process ends without an error if the reader of its
- * output closes the pipe, as in `sibyl markets | head`.
+ * Starts one `sibyl` command: passes it the arguments, the output streams and a signal that aborts the command. If the
+ * reader of the output closes the pipe, as in `sibyl markets | head`, the process ends without an error.
  */
 
 import { commandEnvironment } from '#config/command-environment.ts'

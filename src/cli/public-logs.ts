@@ -11,8 +11,9 @@ const READ_MS_MAX = 30_000
 export type NamedLog = RemoteLog & { readonly origin: string; readonly partition: number }
 
 /**
- * Lists the logs of an exchange. `trusted` contains verifier keys, separated by commas. Throws if a listed log has none
- * of these keys. Without `trusted`, the function trusts the keys that the exchange publishes.
+ * Lists the logs of an exchange, each with a trusted verifier key. `trusted` contains the trusted keys, separated by
+ * commas. Without `trusted`, the keys that the exchange publishes are trusted. Throws if a log has no trusted key, or
+ * if the exchange does not list the log of a trusted key.
  */
 export async function namedLogs(url: string, trusted: string | undefined): Promise<NamedLog[]> {
   const response = await fetch(`${url}/api/v1/transparency`)
@@ -37,7 +38,8 @@ export async function namedLogs(url: string, trusted: string | undefined): Promi
 }
 
 /**
- * Returns a trusted key of a log. During a rotation a log has several keys; a key that currently signs is preferred.
+ * Returns a trusted key of a log. While keys are rotated, several keys of a log can be trusted. In this case, prefers a
+ * key that the exchange currently publishes.
  */
 function keyOf(
   origin: string,

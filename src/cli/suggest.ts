@@ -5,8 +5,8 @@ import { typosBetween } from '#domain/nearest-name.ts'
 const DISTANCE_MAX = 2
 
 /**
- * Returns the only known word that begins with the given name. Otherwise returns the most similar known word with at
- * most two typos.
+ * Returns the known word that begins with the given name, if there is exactly one. Otherwise returns the most similar
+ * known word with at most two typos.
  */
 export function suggest(word: string, known: readonly string[]): string | undefined {
   const lower = word.toLowerCase()

@@ -1,6 +1,6 @@
 /**
  * Parses amounts exactly. A decimal string is in whole units: '0.42'. A number or bigint is in the API's millionths:
- * 420000. A number with a fraction, such as 0.42, is rejected, never rounded: the caller probably meant whole units, or
+ * 420000. A number with a fraction, such as 0.42, is rejected, never rounded. The caller probably meant whole units, or
  * the fraction is an error of floating-point arithmetic.
  */
 
@@ -21,7 +21,8 @@ export function readAmount(field: string, amount: Amount): number {
   if (!Number.isInteger(value)) {
     throw invalid(
       field,
-      `${amount} is not a whole number of millionths; write it as text: '${amount}'`,
+      `a number counts millionths and must be a whole number, not ${amount}; to give ${amount} ` +
+        `itself, write it as text: '${amount}'`,
     )
   }
   if (value > Number.MAX_SAFE_INTEGER) {
@@ -37,7 +38,10 @@ export function readAllowance(value: Amount | 'unlimited' = ALLOWANCE): bigint {
   return value === 'unlimited' ? UINT256_MAX : BigInt(readAmount('value', value))
 }
 
-/** Parses a decimal string by joining its digits, without multiplication: '0.42' becomes 0 followed by 420000. */
+/**
+ * Parses a decimal string as text. Appends the fraction, padded to six digits, to the whole part: '0.42' becomes
+ * '0420000', the integer 420000. A multiplication of floating-point numbers could round.
+ */
 function readDecimal(field: string, text: string): bigint {
   const [, whole, fraction = ''] = DECIMAL.exec(text) ?? []
   if (whole === undefined) throw invalid(field, `'${text}' is not a decimal number like '0.42'`)

@@ -1,6 +1,6 @@
 /**
- * Types of the SDK's answers where they differ from `protocol/shapes`: sizes above 2^53 stay exact, and answers of
- * other versions of the exchange are accepted. All other answers use the types in `protocol/shapes`.
+ * Types of the SDK's answers that differ from the types in `protocol/shapes`. They keep sizes above 2^53 exact, and
+ * accept answers of other versions of the exchange. All other answers have the types in `protocol/shapes`.
  */
 
 import type { ConfigAnswer } from '#protocol/shapes/config.ts'

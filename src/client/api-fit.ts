@@ -4,7 +4,7 @@ import { API_VERSION, parseApiVersion } from '#domain/api-version.ts'
 
 export type ApiFit = {
   readonly fits: boolean
-  /** Version of the exchange's API; undefined for exchanges from before API versioning. */
+  /** Version of the exchange's API; undefined if the exchange publishes no version. */
   readonly exchange: string | undefined
   /** API version of this client. */
   readonly client: string

@@ -53,7 +53,10 @@ const BACKOFF_MS = 100
 /** A stored key that expires within this time, in seconds, is replaced by a new key. */
 const EXPIRING_SEC = 60
 
-/** Pattern of the exchange's name: one short line. A longer name could change the meaning of the signed text. */
+/**
+ * Pattern of the exchange's name: one short line. The wallet signs a text with this name, and a longer name could
+ * change the meaning of that text.
+ */
 const SERVICE_NAME = /^[^\p{Cc}\p{Zl}\p{Zp}]{1,40}$/u
 
 /** Registers a new key for the signer's wallet. */
@@ -84,7 +87,10 @@ export async function registerApiKey(
   }
 }
 
-/** Returns the stored key of the signer's wallet at this exchange; otherwise registers and stores a new one. */
+/**
+ * Returns the stored key of the signer's wallet at this exchange. If there is none, or it expires soon, registers and
+ * stores a new key.
+ */
 export async function openApiKey(
   options: ApiKeyOptions,
   signer: MessageSigner,
@@ -133,8 +139,8 @@ export async function forgetApiKey(
 }
 
 /**
- * Returns the exchange's name for the text that the wallet signs. Only this name comes from the exchange, so that users
- * never sign a whole text chosen by a server.
+ * Returns the exchange's name, which is part of the text that the wallet signs. Only the name comes from the exchange,
+ * so a server cannot choose the whole text that users sign.
  */
 async function serviceName(options: ApiKeyOptions): Promise<string> {
   const config = await transport(

@@ -43,7 +43,11 @@ export function createArchive(send: Transport): ClientArchive {
       const { bytes, headers } = await send<FileAnswer>(request, call)
       const digest = bytesToHex(sha256(bytes))
       if (headers.get('etag') !== `"${digest}"`) {
-        throw new SibylError('UNEXPECTED_ANSWER', `GET ${path}: the file is damaged`, {})
+        throw new SibylError(
+          'UNEXPECTED_ANSWER',
+          `GET ${path}: the file is damaged, because its SHA-256 differs from the header etag`,
+          {},
+        )
       }
       yield { file: bytes, sha256: digest, events: Number(headers.get('sibyl-events')) }
       after = named(headers.get('sibyl-next'))
@@ -81,6 +85,9 @@ async function textOf(bytes: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<s
     text += decoder.decode(value, { stream: true })
     if (text.length <= FILE_CHARS_MAX) continue
     await reader.cancel().catch(() => {})
-    throw new SibylError('UNEXPECTED_ANSWER', `a file has more than ${FILE_CHARS_MAX} characters`)
+    throw new SibylError(
+      'UNEXPECTED_ANSWER',
+      `a file of the archive has more than ${FILE_CHARS_MAX} characters, which is the maximum`,
+    )
   }
 }

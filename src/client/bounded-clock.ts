@@ -1,7 +1,7 @@
 /**
- * The time from which expiries and deadlines are counted. It is this machine's clock, corrected by the exchange's clock
- * within a bound. Without the bound, an exchange that reports a time far in the future would get signatures that stay
- * valid until then.
+ * The current time, from which expiries and deadlines are counted. It is this machine's clock, corrected by the
+ * exchange's clock within a limit. Without the limit, an exchange could report a time far in the future, and get
+ * signatures that stay valid until then.
  */
 
 import { SibylError } from './sibyl-error.ts'

@@ -1,6 +1,6 @@
 /**
- * Builds an order from a trader's intent. The signer adds the trader's address later. Nothing is signed or sent. Throws
- * immediately if the exchange would reject the order.
+ * Builds an order from a trader's intent, without the trader's address, which the signer adds later. Signs and sends
+ * nothing. Throws immediately if the exchange would reject the order.
  */
 
 import { parseMarketId, parseUint64, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
@@ -30,7 +30,10 @@ export type OrderIntent = {
   readonly marketId: string
   readonly side: 'buy' | 'sell'
   readonly outcome: 'YES' | 'NO'
-  /** Price of one share: '0.42', or 420000 in millionths. Numbers below 100 are rejected: 42 would mean 0.000042. */
+  /**
+   * Price of one share: '0.42', or 420000 in millionths. A `number` below 100 is rejected, because 42 would mean
+   * 0.000042 dollars.
+   */
   readonly price: Amount
   /** Size in shares: '10' or '2.5', or 10000000 in millionths. */
   readonly size: Amount
@@ -114,7 +117,11 @@ function readExpiration(intent: OrderIntent): Uint64 {
   const value = readUint64('expiration', expiration ?? nowSec + (ttlSeconds ?? 0))
   if (expiresAtSec(value) < nowSec + ORDER_EXPIRATION_AHEAD_SEC_MIN) {
     const least = `${ORDER_EXPIRATION_AHEAD_SEC_MIN} seconds in the future`
-    throw refuse('EXPIRATION_TOO_SOON', 'expiration', `${value} must be at least ${least}`)
+    throw refuse(
+      'EXPIRATION_TOO_SOON',
+      'expiration',
+      `the expiration time ${value} (Unix seconds) must be at least ${least}`,
+    )
   }
   return value
 }
@@ -125,7 +132,7 @@ function readUint64(field: string, integer: Integer): Uint64 {
   const value = exact ? parseUint64(String(integer)) : undefined
   if (value !== undefined) return value
   const rounded = !exact && Number.isInteger(integer)
-  const hint = rounded ? '; beyond 2^53 write it as text or as a bigint' : ''
+  const hint = rounded ? '; write a number beyond 2^53 as text or as a bigint' : ''
   throw refuse('INVALID_FIELD', field, `${integer} is not an integer from 0 to 2^64 − 1${hint}`)
 }
 

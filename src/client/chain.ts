@@ -216,8 +216,8 @@ export function createClientChain(ports: ChainPorts): ClientChain {
         const { usdc, tokens, settlement } = await reach()
         const before = await approvals(await owner(undefined))
         const sent: Sent[] = []
-        // Some tokens reduce an unlimited allowance with each use. So an allowance of half the maximum counts
-        // as unlimited: it is enough for any supply.
+        // Some tokens reduce an unlimited allowance with each use. An allowance of at least half the maximum is still
+        // enough for any supply of the token. So it counts as unlimited and is not renewed.
         if (before.stablecoin < (wanted > HALF_OF_ALL ? HALF_OF_ALL : wanted)) {
           const args = [settlement, wanted]
           sent.push(await send({ ...usdc, functionName: 'approve', args }))
@@ -282,7 +282,7 @@ async function sendCall(
       }).sendTransaction(transaction)
   const receipt = await client.waitForTransactionReceipt({ hash })
   if (receipt.status !== 'success') {
-    throw new SibylError('REVERTED', `${call.functionName} reverted in ${hash}`)
+    throw new SibylError('REVERTED', `the transaction ${hash} of ${call.functionName} reverted`)
   }
   return { txHash: hash, blockNumber: receipt.blockNumber }
 }

@@ -1,7 +1,7 @@
 /**
- * The SDK's client: signs and sends orders to the exchange at a URL, and reads its data. The client keeps the
- * exchange's configuration and the last sequence number of each market it wrote to, but no key: the signer belongs to
- * the caller. The file is long because it also contains the types of all calls.
+ * The SDK's client: signs orders, sends them to the exchange at a URL, and reads the exchange's data. The client stores
+ * the exchange's configuration, and the last sequence number of each market it wrote to. It stores no key, because the
+ * signer belongs to the caller. The file is long because it also contains the types of all calls.
  */
 
 import { toAddress } from '#domain/ids.ts'
@@ -60,14 +60,14 @@ export type ClientOptions = {
   readonly chainId?: number
   /**
    * The contracts that the client signs for. Set them if you know them. Otherwise the client uses the contracts in the
-   * exchange's first answer, and rejects later answers with other contracts.
+   * exchange's first answer. If a later answer has other contracts, the client throws and signs nothing.
    */
   readonly pins?: ContractPins
   /** Chain and settlement contract of orders, for a client that signs orders without contacting the exchange. */
   readonly domain?: OrderDomain
   /**
-   * Maximum seconds by which the exchange's clock may correct this machine's clock in expiries and deadlines; 300 by
-   * default.
+   * Maximum seconds by which the client corrects this machine's clock to follow the exchange's clock; 300 by default.
+   * Expiries and deadlines use the corrected clock.
    */
   readonly clockCorrectionSecondsMax?: number
   /**
@@ -88,8 +88,8 @@ export type ClientOptions = {
   /** Headers of each attempt of a request, such as `Authorization` with a fresh token. */
   readonly headers?: () => HeaderLines | Promise<HeaderLines>
   /**
-   * Headers of each new connection of the stream, if they differ from `headers`. If they contain a token, the stream
-   * sends it in an `auth` request.
+   * Headers of each new connection of the stream; by default, those of `headers`. If the headers contain a bearer
+   * token, the stream sends the token in an `auth` request.
    */
   readonly streamHeaders?: () => HeaderLines | Promise<HeaderLines>
   /** Timeout of one attempt of a request. */
@@ -127,8 +127,8 @@ export type Orders = {
   /** Checks whether the exchange would accept an order; places nothing. */
   validate(submission: OrderSubmission, options?: CallOptions): Promise<ValidatedOrder>
   /**
-   * Cancels one order. After a retry (see `error.attempts`), `ORDER_CLOSED` may mean that an earlier attempt, whose
-   * answer was lost, cancelled the order.
+   * Cancels one order. If the answer to an attempt is lost, the client retries. The retry may throw `ORDER_CLOSED`
+   * because an earlier attempt cancelled the order (see `error.attempts`).
    */
   cancel(
     order: {
@@ -136,16 +136,16 @@ export type Orders = {
       readonly marketId: string
       readonly side?: 'buy' | 'sell'
       /**
-       * Trader of the order. Needed if the token belongs to a delegate of the trader. With a delegate signer, the
-       * default is the account for which the delegate signs.
+       * Trader of the order. Needed if the token belongs to a delegate of the trader. If the client's signer is a
+       * delegate, the default is the account for which it signs.
        */
       readonly trader?: string
     },
     options?: CallOptions,
   ): Promise<CancelledOrder>
   /**
-   * Cancels the open orders of the token's address. `market` and `group` restrict the cancel to one market or one
-   * group. Needs a token.
+   * Cancels all open orders of the token's address. `market` restricts the cancel to one market, and `group` restricts
+   * it to one group. Needs a token.
    */
   cancelAll(
     where?: { readonly market?: string; readonly group?: string; readonly trader?: string },
@@ -243,7 +243,8 @@ export function createClient(options: ClientOptions): Client {
       const asked = send<Config>({ method: 'GET', path: '/api/v1/config' }, call)
       known = asked
       askedSec = ownSec()
-      // If the request fails, its caller gets the error, and the next call requests the configuration again.
+      // If the request fails, its caller receives the error. Forget the request here, so that the next call sends a new
+      // one.
       asked.catch(() => {
         if (known === asked) known = undefined
       })
@@ -252,8 +253,8 @@ export function createClient(options: ClientOptions): Client {
   }
 
   /**
-   * Returns the time from which an order's expiration is counted. This is the machine's clock, corrected by the
-   * exchange's clock if the client has read the exchange's configuration.
+   * Returns this machine's time, from which an order's expiration is counted. If the client has read the exchange's
+   * configuration, corrects the time by the exchange's clock.
    */
   async function nowSec(chainId: number): Promise<number> {
     const theirs = await known?.catch(() => undefined)
@@ -274,8 +275,8 @@ export function createClient(options: ClientOptions): Client {
   }
 
   /**
-   * Returns the chain on which this client's orders settle. Throws if the client must not sign for the chain's
-   * contracts.
+   * Returns the chain on which this client's orders settle. Throws if the chain's contracts are not those that the
+   * client may sign for.
    */
   async function chain(call?: CallOptions): Promise<Config['chains'][number]> {
     const { chains } = await config(call)
@@ -313,7 +314,10 @@ export function createClient(options: ClientOptions): Client {
 
   const seen = createSeenSeqs()
 
-  /** Reads data that includes this client's own writes to the market, whichever front answers. */
+  /**
+   * Reads a market's data. The request contains a sequence number, so the answer of any front includes this client's
+   * own writes to the market.
+   */
   const readSeen: ReadSeen = async <T>(
     asked: MarketRead,
     call: CallOptions | undefined,
@@ -323,7 +327,7 @@ export function createClient(options: ClientOptions): Client {
     try {
       return await send<T>({ method: 'GET', path, query }, call)
     } catch (error) {
-      // If no front reaches this sequence number, the exchange was reset, so the number is forgotten.
+      // If the exchange was reset, no front ever reaches the remembered sequence number, so forget the number.
       if (error instanceof SibylError && error.code === 'SEQ_NOT_REACHED') seen.forget(marketId)
       throw error
     }
@@ -335,8 +339,8 @@ export function createClient(options: ClientOptions): Client {
   }
 
   /**
-   * Sends one batch request. The caller of this function retries orders that were rejected because the exchange was
-   * busy.
+   * Sends one batch request and returns one result per order. If the exchange was too busy for an order, the caller
+   * sends that order again.
    */
   async function submitSome(
     orders: readonly OrderSubmission[],
@@ -371,8 +375,8 @@ export function createClient(options: ClientOptions): Client {
   ): Promise<BatchResult[]> {
     const results: BatchResult[] = []
     for (const some of requestsOf(submissions)) results.push(...(await submitSome(some, call)))
-    // Orders with a transient rejection are sent again one by one, because a request with one order has its own pauses
-    // and retries.
+    // If an order in a batch got a transient rejection, submit the order again in a separate request. `submit` pauses
+    // and retries that request by itself.
     for (const [at, result] of results.entries()) {
       if (result.ok || !PASSING_CODES.has(result.error.code) || result.error.status !== undefined) {
         continue
@@ -420,7 +424,8 @@ export function createClient(options: ClientOptions): Client {
   }
 
   /**
-   * Account for which a delegate's key signs; requests name this account as their trader. Undefined without a delegate.
+   * Account for which the signer signs as a delegate; requests name this account as their trader. Undefined if the
+   * signer is not a delegate.
    */
   const acting = delegatedAccount(options.signer)
   const deadmanOf = (afterMs: number) =>

@@ -26,7 +26,9 @@ export type ClientDelegates = {
   ): Promise<readonly Delegate[]>
 }
 
-/** Returns the given user and chain; by default the signer's address and the client's chain. */
+/**
+ * Returns the user and the chain of a request. A missing user is the signer's address; a missing chain is the client's.
+ */
 export type UserOf = (
   of: { readonly address?: string | undefined; readonly chainId?: number | undefined },
   options: CallOptions | undefined,

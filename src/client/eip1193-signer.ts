@@ -1,6 +1,6 @@
 /**
- * A browser's wallet as a signer. Requests to the wallet's EIP-1193 provider are JSON, so bigints are decimal text. The
- * signer signs only for the chain that the wallet has selected.
+ * Uses a browser's wallet as a signer. Requests to the wallet's EIP-1193 provider are JSON, so bigints are sent as
+ * decimal text. The signer signs only for the chain that is selected in the wallet.
  */
 
 import { SibylError } from './sibyl-error.ts'

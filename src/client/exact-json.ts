@@ -1,9 +1,9 @@
 /**
  * Parses JSON without rounding. An integer beyond 2^53 becomes decimal text, which callers convert to a bigint. A
- * reviver cannot be used, because not every browser gives it the source text of a number.
+ * reviver of `JSON.parse` cannot do this, because not every browser passes the number's source text to it.
  */
 
-/** Matches strings as well as long integers, so that digits within strings are skipped. */
+/** Matches long integers, and also whole strings, so that a string with long digits stays unchanged. */
 const STRING_OR_LONG_INTEGER = /"(?:[^"\\]|\\.)*"|-?\d{16,}/g
 
 export function parseExactJson(text: string): unknown {

@@ -9,7 +9,7 @@ import type { ChannelMessage, Position } from './stream-messages.ts'
 export type Listener = {
   readonly take: (message: ChannelMessage) => boolean
   readonly ready: Deferred<void>
-  /** True after the listener's first snapshot; earlier messages cannot be applied. */
+  /** True once the listener has received its first snapshot; it cannot apply messages before that. */
   begun: boolean
 }
 
@@ -23,13 +23,13 @@ export type Following = {
   /** Position of the newest message; undefined before the first snapshot. */
   last: Position | undefined
   /**
-   * Progress within a match whose trades arrive one by one; undefined otherwise. A resume starts before the first trade
-   * of that match.
+   * Progress within a match whose trades arrive one by one; undefined between such matches. `before` is the position
+   * before the match. After a reconnection the stream resumes at `before` and receives all trades of the match again.
    */
   fills: { readonly before: Position; readonly seq: number; fill: number } | undefined
   /** True while waiting for a snapshot that repairs a gap; other messages are ignored until that snapshot arrives. */
   repairing: boolean
-  /** True while waiting for a snapshot for listeners that joined after the first snapshot. */
+  /** True while a snapshot is pending for listeners that joined after the first snapshot. */
   joining: boolean
   /** Id of the pending snapshot request, or of a refused snapshot request that will be repeated. */
   snapshotId: number | undefined
@@ -51,8 +51,8 @@ export function newFollowing(key: string, request: Following['request']): Follow
 }
 
 /**
- * Returns the key of a subscription. As at the exchange, requests that differ only in letter case or in the order of
- * markets have the same key.
+ * Returns the key of a subscription. Two requests have the same key if they differ only in letter case or in the order
+ * of markets. The exchange treats such requests as equal, too.
  */
 export function keyOf(request: Following['request']): string {
   const { marketIds } = request

@@ -6,7 +6,7 @@
 import type { Level } from './answers.ts'
 import { crc32 } from './crc32.ts'
 
-/** A level in the stream's format; a size beyond 2^53 was parsed as text. */
+/** A level as the stream sends it. A size beyond 2^53 is decimal text, to avoid rounding. */
 export type LevelPair = readonly [price: number, size: number | string]
 
 const CHECKSUM_LEVELS = 10
@@ -48,8 +48,8 @@ export class LocalBook {
 }
 
 /**
- * One side of a book. The best price is last, because most changes happen near the best price, and changes at the end
- * of an array are cheap.
+ * One side of a book. Prices are sorted with the best price last. Most changes happen near the best price, and changes
+ * at the end of an array are cheap.
  */
 class Side {
   readonly #descending: boolean

@@ -9,7 +9,10 @@ import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
 import type { Hex } from '#domain/typed-data.ts'
 import { SibylError } from './sibyl-error.ts'
 
-/** Maximum number of cached accounts. Deriving a key's address takes almost as long as signing. */
+/**
+ * Maximum number of cached accounts. Accounts are cached, because deriving a key's address takes almost as long as
+ * signing.
+ */
 const KEPT_MAX = 32
 const kept = new Map<Hex, PrivateKeyAccount>()
 

@@ -1,10 +1,10 @@
 /**
- * Nonces of orders. Any number that distinguishes otherwise equal orders works. These nonces rise with time.
- * So a call to the settlement contract that voids all orders below a nonce voids the earlier orders.
+ * Makes nonces of orders. A nonce only has to distinguish otherwise equal orders. The nonces of this file also rise
+ * with time. So if a trader cancels, on the chain, all orders below a nonce, the contract cancels the older orders.
  *
- *   milliseconds since 1970 × 2^20 + a random number below 2^20
+ *   nonce = milliseconds since 1970 × 2^20 + a random number below 2^20
  *
- * Within a process each nonce is higher than the one before, so no two are equal.
+ * Within a process, each nonce is higher than the one before, so no two nonces are equal.
  */
 
 import type { Uint64 } from '#domain/ids.ts'

@@ -3,7 +3,7 @@
 import { BATCH_ORDERS_MAX, BODY_BYTES_MAX } from '#domain/limits.ts'
 import type { OrderSubmission } from './order-submission.ts'
 
-/** Number of bytes for `{"orders":[]}` around the orders. */
+/** Bytes reserved for the text around the orders: `{"orders":[]}`. */
 const BATCH_FRAME_BYTES = 64
 
 /** Splits orders into requests of at most `BATCH_ORDERS_MAX` orders and `BODY_BYTES_MAX` bytes each. */

@@ -3,7 +3,7 @@
 import type { Order } from '#domain/order.ts'
 import type { NamedTimeInForce } from '#domain/time-in-force.ts'
 
-/** A stablecoin permit in the API's form; `v` may be 27 or 28, 0 or 1. */
+/** A signed stablecoin permit in the API's form. The recovery id `v` may be 0, 1, 27 or 28. */
 export type PermitInput = {
   readonly nonce: string | number
   /** A uint256 as decimal text. */
@@ -17,8 +17,8 @@ export type PermitInput = {
 /** Options for placing an order; they are not signed. */
 export type OrderOptions = {
   /**
-   * True to place the order only if nothing matches. Otherwise the market rejects the order with
-   * `POST_ONLY_WOULD_MATCH` and the price of the match.
+   * True to place the order only if it would not match immediately. If it would match, the market rejects the order
+   * with `POST_ONLY_WOULD_MATCH` and the price of the first match.
    */
   readonly postOnly?: boolean
   /**
@@ -33,8 +33,9 @@ export type OrderOptions = {
   /** Name of a group of the trader's orders in a market: up to 32 letters, digits, _ and -. The name is public. */
   readonly group?: string
   /**
-   * Limits the fills of the `group` within `windowMs` to `fillsMax` fills and to `sharesMax` millionths of a share. If
-   * a fill exceeds a limit, the market cancels all remaining orders of the group in the same step as that fill.
+   * Limits how much of the `group` may fill within `windowMs`: at most `fillsMax` fills, and at most `sharesMax`
+   * millionths of a share. If a fill exceeds a limit, the market cancels all remaining orders of the group in the same
+   * step as that fill.
    */
   readonly protection?: {
     readonly windowMs: number

@@ -1,4 +1,4 @@
-/** Reads a book: the current one, including this client's own writes, or a past one. */
+/** Reads a book: either the current book, which includes the effects of this client's own writes, or a past book. */
 
 import type { Level, Orderbook } from './answers.ts'
 import type { CallOptions, Transport } from './transport.ts'

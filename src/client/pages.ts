@@ -6,8 +6,8 @@
 import { SibylError } from './sibyl-error.ts'
 
 /**
- * Maximum number of pages. Each page of a filtered list scans 1,000 entries, so even the longest list needs
- * fewer pages.
+ * Maximum number of pages that the client requests of one list. No list needs this many pages: even if a page of a
+ * filtered list shows few entries, the exchange has scanned 1,000 entries for it.
  */
 const PAGES_MAX = 100_000
 

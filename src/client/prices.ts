@@ -53,7 +53,8 @@ export type PricesPorts = {
 
 const BACKOFF_MS_MAX = 10_000
 /**
- * Maximum time in milliseconds without any data, including comments. After this time, the client closes the connection.
+ * If no bytes arrive from the price stream for this many milliseconds, the client closes the connection. Comment lines
+ * of the stream count as bytes.
  */
 const SILENCE_MS = 45_000
 
@@ -125,7 +126,7 @@ async function* followPrices(
         alive()
         for (const { id, data } of reader.take(chunk)) {
           failures = 0
-          // After a reconnection without missed prices, the exchange sends the latest price again.
+          // After a reconnection without missed prices, the exchange repeats the newest price. Skip it.
           if (id === lastId) continue
           lastId = id
           yield JSON.parse(data) as StreamPrice

@@ -7,7 +7,10 @@ import { type ClientReads, createReads, type UserOfChain } from './reads.ts'
 import { SibylError } from './sibyl-error.ts'
 import { createTransport, type TransportOptions } from './transport.ts'
 
-/** Makes the reads of a client. Reads about a user need an `address` and a `chainId`. */
+/**
+ * Creates the functions that read from the exchange. Functions that read a user's data need an `address` and a
+ * `chainId`.
+ */
 export function createReader(options: TransportOptions): ClientReads {
   return createReads({ send: createTransport(options), userOf: namedUser })
 }

@@ -1,7 +1,8 @@
 /**
- * Operations on the chain for traders without ether. The client's signer signs each operation for the contracts that
- * the client trusts (`trusted-chain.ts`); the relayer sends it and pays the gas. Signing and sending are separate, so
- * that a signed request can be stored and sent again; it results in only one transaction.
+ * Operations on the chain for traders without ether. The client's signer signs an operation, but only for contracts
+ * that the client trusts (`trusted-chain.ts`). The relayer then sends the operation and pays the gas. Signing and
+ * sending are separate calls, so that a signed request can be stored and sent again. Even if the request is sent
+ * several times, it results in only one transaction.
  */
 
 import { toAddress } from '#domain/ids.ts'
@@ -56,9 +57,12 @@ export type BatchRedemptionIntent = Common & { readonly markets: readonly RelayM
 export type ProposalIntent = Common & {
   readonly market: Pick<RelayMarket, 'contractAddress'>
   readonly outcome: 'YES' | 'NO'
-  /** True if the signer pays the bond; required on a main chain. */
+  /** True if the signer pays the bond. Default: true on a main chain, where it must be true; false on a test chain. */
   readonly ownBond?: boolean
-  /** Maximum bond to permit; 1,000 dollars by default. The exchange sets the bond, so the client limits it. */
+  /**
+   * Maximum bond that the signer permits; 1,000 dollars by default. The exchange sets the bond, so this limit protects
+   * the signer.
+   */
   readonly bondMax?: Amount
 }
 
@@ -145,8 +149,8 @@ type RelayerPorts = {
   readonly chain: () => Promise<Chain>
   readonly signer: () => OrderSigner
   /**
-   * Returns the current Unix seconds, from which deadlines are counted. `serverTime` is the exchange's time, which
-   * corrects this machine's clock.
+   * Returns the current time in Unix seconds. The deadline of a signature is counted from this time. `serverTime`, the
+   * exchange's time, corrects this machine's clock.
    */
   readonly nowSec: (chainId: number, serverTime: number) => number
 }
@@ -412,7 +416,9 @@ function boundedBond(bond = '0', bondMax = BOND_MAX): bigint {
   const most = BigInt(readAmount('bondMax', bondMax))
   const value = BigInt(bond)
   if (value <= most) return value
-  const message = `the bond of ${value} is above bondMax ${most}, both in millionths; nothing was signed`
+  const message =
+    `the bond is ${value} millionths of the stablecoin, but bondMax is ${most} millionths; ` +
+    'nothing was signed'
   throw new SibylError('BOND_TOO_HIGH', message, { field: 'bondMax' })
 }
 

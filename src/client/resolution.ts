@@ -29,8 +29,8 @@ export type ClientResolution = {
   /** Settles a proposed outcome after the dispute window. */
   settle(intent: SettlementIntent, options?: CallOptions): Promise<Relayed>
   /**
-   * Polls until the market has reached the stage. A later stage counts as reached, except that `disputed` requires an
-   * actual dispute.
+   * Polls until the market has reached the stage or a later one. The stage `disputed` is different: it is reached only
+   * if the proposed outcome was disputed.
    */
   waitFor(
     marketId: string,

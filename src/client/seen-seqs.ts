@@ -1,6 +1,6 @@
 /**
- * Sequence number of this client's last write to each market, from the exchange's answers. Reads send this number, so
- * that the answering front includes the write.
+ * Remembers the sequence number of this client's last write to each market, as returned in the exchange's answers.
+ * Reads send this number, so that the data of the answering front includes the write.
  */
 
 import { remember } from '#domain/remember.ts'

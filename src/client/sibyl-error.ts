@@ -7,9 +7,9 @@ import type { RejectionCode } from '#domain/rejection.ts'
 import type { OrderSubmission } from './order-submission.ts'
 
 /**
- * The server's codes, and the SDK's own codes. The SDK reports a missing answer, a timeout, an answer that is not
- * Sibyl's, and a request that the caller aborted. The SDK also refuses to sign if the contracts differ from the
- * expected ones, the clocks differ too much, or the bond is above the limit.
+ * The server's codes, and the SDK's own codes. The SDK reports a failed connection (`NETWORK`), a timeout, an answer
+ * that is not Sibyl's (`UNEXPECTED_ANSWER`), and a request that the caller aborted. The SDK refuses to sign if the
+ * exchange's contracts are not the expected ones, the clocks differ too much, or the bond is too high.
  */
 export type ErrorCode =
   | RejectionCode
@@ -64,8 +64,8 @@ export class SibylError extends Error {
 }
 
 /**
- * Returns whether the server was overloaded or the client was over its rate limit, so that the same request
- * may succeed after a pause.
+ * Returns whether the server was overloaded or the client was over its rate limit. In both cases, the same request may
+ * succeed after a pause.
  */
 export function isPassing({ code }: SibylError): boolean {
   return code === 'OVERLOADED' || code === 'RATE_LIMITED'

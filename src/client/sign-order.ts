@@ -38,7 +38,10 @@ export type OrderTypedData = {
 /** A viem local account, or any object with an address and `signTypedData`. */
 export type AccountSigner = {
   readonly address: string
-  /** True if a delegate's key signs for the address; requests then name the address as their trader. */
+  /**
+   * True if the key belongs to a delegate that signs for the account `address`. Requests then name this account as
+   * their trader.
+   */
   readonly isDelegated?: boolean
   readonly signTypedData: (typedData: OrderTypedData) => Promise<string>
 }
@@ -125,7 +128,7 @@ function orderOf(draft: OrderDraft, signerAddress: string): Order {
 
 /**
  * Returns the order with its signature. Throws if the signature does not have 65 bytes, because the server would reject
- * it. A wallet with several owners may return a signature of another length.
+ * the order. For example, a contract wallet with several owners may return a signature of another length.
  */
 function submission(order: Order, signature: string): OrderSubmission {
   if (SIGNATURE.test(signature)) return { order, signature }

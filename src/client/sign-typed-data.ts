@@ -40,7 +40,7 @@ export async function signTypedData(
   }
   const signing =
     typeof signer === 'string' ? (await import('./local-key.ts')).accountOf(signer) : signer
-  // A signer accepts any typed data; its declared type covers only orders.
+  // The cast is needed, because the signer's type covers only orders, although a signer accepts any typed data.
   const sign = signing.signTypedData as unknown as (typed: TypedData) => Promise<string>
   return partsOf(await sign.call(signing, typed))
 }

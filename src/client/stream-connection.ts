@@ -28,7 +28,7 @@ const TIMEOUT_MS = 15_000
 const CONNECT_TIMEOUT_MS = 5_000
 /** Code with which a stopping exchange closes connections. */
 const CLOSE_RESTART = 1012
-/** Number of missing heartbeats after which the connection is closed. */
+/** Number of heartbeat intervals without any message after which the client closes the connection. */
 const SILENT_HEARTBEATS = 2.5
 
 /** Returns the WebSocket class to connect with; Node before 22 has no built-in class. */
@@ -189,9 +189,10 @@ export function openConnection(options: StreamOptions) {
   }
 
   /**
-   * Restores the state of the last connection. If cancel on disconnect was on, requests it first, so that other
-   * requests cannot use up the rate limit. While the exchange is too busy to accept this request, subscriptions wait,
-   * and the stream is not open.
+   * Prepares a new connection: authenticates, requests cancel on disconnect if it is on, and then resumes the
+   * subscriptions. Subscriptions come last, so that they cannot use up the rate limit. While the exchange is overloaded
+   * or limits the client's rate, no subscription resumes. If cancel on disconnect is on, the stream opens only after
+   * the exchange has accepted the request or the caller has turned cancel on disconnect off.
    */
   async function welcome(session: string): Promise<void> {
     const ws = socket
@@ -279,8 +280,7 @@ export function openConnection(options: StreamOptions) {
   }
 
   /**
-   * Waits for a connection. Throws `NETWORK` if there is none by the deadline; the request is then never
-   * sent.
+   * Waits for a connection. If there is no connection by the deadline, throws `NETWORK`, and the request is not sent.
    */
   async function openedBy(dueMs: number, op: string): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined
@@ -312,7 +312,7 @@ export function openConnection(options: StreamOptions) {
     start: subscriptions.start,
     ask,
     isOpen: () => isOpen,
-    /** Turns cancel on disconnect on or off for new connections. */
+    /** Sets whether the client requests cancel on disconnect on each new connection. */
     setCancelling(enabled: boolean): void {
       cancelling = enabled
     },

@@ -24,15 +24,15 @@ export type StreamOptions = {
   /** Address of the exchange: `http://127.0.0.1:8080`. */
   readonly url: string
   /**
-   * Returns headers in the form of REST headers. Only their bearer token is used, to authenticate each new
-   * connection.
+   * Returns headers in the form of REST headers. The stream uses only the bearer token in these headers, to
+   * authenticate each new connection.
    */
   readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
   /** True to request receipts of orders and cancels. */
   readonly receipts?: boolean
   /**
-   * Account to which cancels and the dead-man switch apply, if the token belongs to a delegate of this
-   * account.
+   * If the token belongs to a delegate, the account that appointed this delegate. Cancels and the dead-man switch then
+   * apply to the account's orders.
    */
   readonly trader?: string | undefined
   /** Pause before the first attempt to reconnect, in milliseconds; the pause doubles with each attempt. */
@@ -110,8 +110,8 @@ export type SibylStream = {
       readonly marketId: string
       readonly outcome: 'YES' | 'NO'
       /**
-       * Number of updates per second; each update combines all changes since the previous update. By default, every
-       * change is sent.
+       * Maximum number of updates per second. Each update combines all changes since the previous update. By default,
+       * the exchange sends every change.
        */
       readonly maxHz?: 1 | 5 | 10 | 20
       /** Adds implied levels from orders of the other outcome, in a complementary market. */
@@ -156,7 +156,7 @@ export type SibylStream = {
    * one group. Needs a token.
    */
   cancelAll(where?: { readonly market?: string; readonly group?: string }): Promise<CancelledOrders>
-  /** Sets the dead-man switch of the token's key as `orders.deadman` does; 0 turns it off. */
+  /** Sets the dead-man switch of the token's API key, like `orders.deadman`. An `afterMs` of 0 turns the switch off. */
   deadman(afterMs: number): Promise<DeadmanAnswer>
   /**
    * Turns cancel on disconnect on or off. If it is on and a connection ends, the exchange cancels the orders that were

@@ -100,8 +100,8 @@ export function createStream(options: StreamOptions): SibylStream {
       return answer as unknown as DeadmanAnswer
     },
     async cancelOnDisconnect(enabled) {
-      // The stream does not open while the exchange refuses cancel on disconnect. Turning cancel on disconnect off lets
-      // the stream open.
+      // `ask` waits until the stream is open. While cancel on disconnect is on, the stream opens only after the
+      // exchange has accepted it. So turn cancel on disconnect off locally before `ask`.
       if (!enabled && !connection.isOpen()) connection.setCancelling(false)
       await ask('cancelOnDisconnect', { enabled })
       connection.setCancelling(enabled)

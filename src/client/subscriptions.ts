@@ -56,7 +56,8 @@ export function makeSubscriptions(ports: {
     const id = nextId()
     asked.set(id, following)
     following.asking = true
-    // The subscription resumes at its last correct position, so a pending repair is not needed any more.
+    // The new subscription continues at the last correct position. This also repairs a gap, so a pending snapshot is no
+    // longer needed.
     following.repairing = false
     following.snapshotId = undefined
     const since = following.fills?.before ?? following.last
@@ -102,7 +103,8 @@ export function makeSubscriptions(ports: {
 
   function snapshotRefused(following: Following, id: number, failure: SibylError): void {
     setTimeout(() => {
-      // Ignores an outdated answer: a snapshot has arrived, the connection is new, or the subscription has ended.
+      // Ignore the refusal if it is out of date: a snapshot has arrived, the connection is new, or the subscription has
+      // ended.
       if (followings.get(following.key) !== following || following.snapshotId !== id) return
       following.snapshotId = undefined
       if (isPassing(failure)) askSnapshot(following)
@@ -117,8 +119,8 @@ export function makeSubscriptions(ports: {
   }
 
   /**
-   * Applies a snapshot. If the existing listeners already have the snapshot's state, only new listeners get the
-   * snapshot; otherwise all listeners start over.
+   * Applies a snapshot. If it was requested for new listeners and the existing listeners have the same position, only
+   * the new listeners receive it. Otherwise all listeners start over from the snapshot.
    */
   function begin(following: Following, message: ChannelMessage): void {
     const { sub } = message
@@ -146,7 +148,7 @@ export function makeSubscriptions(ports: {
     isFor: (listener: Listener) => boolean,
   ): void {
     if (tell(following, message, isFor)) return
-    // The local state is wrong, so there is no position to resume from.
+    // A listener could not apply this message, so its local state is wrong. Do not resume from this position.
     following.last = undefined
     following.fills = undefined
     repair(following)
@@ -167,7 +169,8 @@ export function makeSubscriptions(ports: {
       following.listeners.add(listener)
       const { sub, last, repairing } = following
       if (sub !== undefined) {
-        // If the first snapshot or a repairing snapshot is pending, this listener will receive it too.
+        // If the first snapshot or a repairing snapshot is pending, it goes to all listeners. So this listener needs no
+        // snapshot request of its own.
         if (last !== undefined && !repairing) join(following)
       } else if (mayAsk() && isWanted(following)) subscribe(following)
       return {
@@ -267,8 +270,8 @@ export function makeSubscriptions(ports: {
       const position = positionOf(message)
       const fill = message.type === 'trade' ? message.fill : 0
       if (message.type === 'trade' && partial?.seq === message.seq && fill <= partial.fill) {
-        // This fill was received before. The subscription was resumed when only some fills of this match had
-        // arrived, so the exchange sends all of them again.
+        // Skip this fill, because it was received before. The connection was lost when only some fills of this match
+        // had arrived. After the resume, the exchange sends all fills of the match again.
         following.last = position
         return
       }

@@ -39,9 +39,9 @@ export async function mintToken(key: ApiKeyPair, nowMs: number): Promise<string>
  * Returns client options that use the key: `createClient(withApiKey(options, key))`. Writes and new stream connections
  * carry a token; reads do not.
  *
- * The client corrects this machine's clock by the `Date` headers of answers. If a wrong clock made the exchange reject
- * a token, the client sends the request once more. If the caller passes a clock, the client uses only that clock:
- * answers of a devnet carry the machine's time even after the devnet's time was changed.
+ * The client corrects this machine's clock by the `Date` headers of answers. If the exchange rejected a token because
+ * of a wrong clock, the client sends the request once more. If the caller passes a clock, the client uses that clock
+ * without correction. A devnet needs this: after its time was moved, its `Date` headers still show the machine's time.
  */
 export function withApiKey(
   options: ClientOptions,
@@ -71,7 +71,6 @@ export function withApiKey(
     if (Number.isNaN(atMs)) return false
     const seenMs = atMs - Date.now()
     const before = skewMs
-    // A difference below this bound is ignored, because the machine's own clock is then more precise.
     skewMs = Math.abs(seenMs) < SKEW_MS_MIN ? 0 : seenMs
     return Math.abs(skewMs - before) >= SKEW_MS_MIN
   }
@@ -88,8 +87,8 @@ export function withApiKey(
       }
       const response = await sendWithToken(input, init)
       if (!learnClock(response) || response.status !== 401) return response
-      // The exchange executes nothing if it rejects the token, so the request may be repeated.
-      // A proxy may answer 401 without JSON.
+      // If the exchange rejects the token, it does not execute the request, so sending the request again is safe. A 401
+      // from a proxy may have no JSON body.
       const refusal = (await response
         .clone()
         .json()

@@ -45,14 +45,15 @@ export function createTransparency(
   async function logs(call?: CallOptions): Promise<PublicLog[]> {
     const path = '/api/v1/transparency'
     const answer = await send<TransparencyAnswer>({ method: 'GET', path }, call)
-    // All logs of an exchange have the same origin except for the partition. New logs always get a new
-    // origin, so a different origin means that the exchange replaced its logs.
+    // The origins of an exchange's logs differ only in the partition. If an exchange starts new logs, they get other
+    // origins. So a difference in another part of the origin means that the logs were replaced.
     const [known] = first.keys()
     for (const { origin, verifierKeys } of answer.logs) {
       if (logKeys === undefined && known !== undefined && familyOf(known) !== familyOf(origin)) {
         throw new SibylError(
           'INVALID_PROOF',
-          `the exchange lists the log ${origin} now, but listed ${known} before`,
+          `the exchange has replaced its logs: it lists the log ${origin} now, but listed ` +
+            `${known} before`,
         )
       }
       if (!first.has(origin)) first.set(origin, verifierKeys)

@@ -103,7 +103,8 @@ export function createTransport(options: TransportOptions): Transport {
 
   return async <Answer>(request: Request, call: CallOptions = {}): Promise<Answer> => {
     const url = `${base}${request.path}${queryText(request.query)}`
-    // If the outcome of one attempt is unknown, it stays unknown until a later attempt decides it.
+    // True if an earlier attempt may have been executed. Stays true until the answer to a later attempt shows the
+    // outcome.
     let unsure = false
     for (let attempts = 1; ; attempts++) {
       if (call.signal?.aborted === true) throw calledOff(request, attempts - 1, unsure, call.signal)
@@ -135,15 +136,15 @@ export function createTransport(options: TransportOptions): Transport {
 const GATEWAY_STATUSES = new Set([502, 503, 504])
 
 /**
- * Statuses of rejections that the server returns after it has checked the order itself. Such a rejection also
- * decides the outcome of an earlier attempt. Rejections with other statuses (401, 403, 413, 429 and the like)
- * come before that check.
+ * Statuses with which the server rejects a request after it has checked the order itself. Such a rejection also applies
+ * to earlier attempts whose outcome was unknown. Rejections with other statuses (401, 403, 413, 429 and the like) come
+ * before that check, so they say nothing about earlier attempts.
  */
 const DECIDING_STATUSES = new Set([400, 404, 409, 422])
 
 /**
- * Codes that do not decide the outcome of an earlier attempt, despite a deciding status: a market that was
- * removed no longer knows whether it accepted the order.
+ * Codes that leave the outcome of an earlier attempt unknown, although their status is in `DECIDING_STATUSES`. A market
+ * that was removed no longer knows whether it accepted the order.
  */
 const UNDECIDING_CODES = new Set(['MARKET_CLOSED'])
 
@@ -177,13 +178,13 @@ function readAttempt(
   const { status } = response
   const outcomeUnknown = isWrite && (status >= 500 || (unsure && !DECIDING_STATUSES.has(status)))
   const details = { status, requestId, attempts, outcomeUnknown }
-  // An answer that is not from Sibyl does not decide the outcome of the request.
+  // An answer that is not from Sibyl does not show whether an earlier attempt was executed.
   const unread = { ...details, outcomeUnknown: outcomeUnknown || unsure }
   let body: unknown
   try {
     body = parseExactJson(text)
   } catch (cause) {
-    const message = `${what}: status ${status} without JSON`
+    const message = `${what}: the answer with status ${status} is not JSON`
     return new SibylError('UNEXPECTED_ANSWER', message, { ...unread, cause })
   }
   if (response.ok) return { answer: body }
@@ -194,7 +195,8 @@ function readAttempt(
   const isDecided = !UNDECIDING_CODES.has(code)
   return new SibylError(code, error, {
     ...details,
-    // A 503 with any other code than `OUTCOME_UNKNOWN` means that this attempt changed nothing.
+    // A 503 with any code except `OUTCOME_UNKNOWN` means that this attempt changed nothing. An earlier attempt may
+    // still have changed something.
     outcomeUnknown:
       status === 503 && code !== 'OUTCOME_UNKNOWN'
         ? unsure

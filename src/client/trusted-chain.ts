@@ -1,8 +1,8 @@
 /**
- * Decides which contracts the client signs for. A dishonest or impersonated exchange must not obtain a signature for
- * another chain, token or spender. Each contract must equal the address that the caller pinned. Without a pin, it must
- * equal the address in the exchange's first answer. The typed data is built from the SDK's own types: only the
- * contracts' addresses and the stablecoin's name and version come from `/api/v1/config`.
+ * Decides for which contracts the client signs. A dishonest or impersonated exchange must not obtain a signature for
+ * another chain, token or spender. If the caller pinned a contract's address, the exchange must return that address.
+ * Otherwise it must always return the address of its first answer. The SDK builds the typed data from its own types.
+ * Only the contracts' addresses and the stablecoin's name and version come from `/api/v1/config`.
  */
 
 import { type Address, parseAddress } from '#domain/ids.ts'
@@ -64,11 +64,16 @@ function contractsOf({ chainId, contracts, stablecoin }: ChainConfig): SignedCon
   const addressOf = (name: keyof SignedContracts): Address => {
     const address = parseAddress(contracts[name] ?? '')
     if (address !== undefined) return address
-    throw new SibylError('UNEXPECTED_ANSWER', `chain ${chainId} has no ${name} contract`)
+    throw new SibylError(
+      'UNEXPECTED_ANSWER',
+      `the configuration of the exchange has no valid ${name} address for chain ${chainId}`,
+    )
   }
   const token = addressOf('stablecoin')
   if (parseAddress(stablecoin.address) !== token) {
-    const message = `chain ${chainId} has two stablecoins: ${token} and ${stablecoin.address}`
+    const message =
+      `the configuration of the exchange names two different stablecoins for chain ${chainId}: ` +
+      `${token} and ${stablecoin.address}`
     throw new SibylError('UNEXPECTED_ANSWER', message)
   }
   return {

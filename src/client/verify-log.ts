@@ -85,8 +85,9 @@ function readKey(text: string): VerifierKey {
 }
 
 /**
- * Verifies that one of two checkpoints extends the other: the smaller tree must be the beginning of the larger tree.
- * Throws `INVALID_PROOF` otherwise. `get` reads files of the log; their source need not be trusted.
+ * Verifies that the log only grew between two checkpoints: the smaller tree must be the beginning of the larger tree.
+ * The checkpoints may be passed in any order. Throws `INVALID_PROOF` if the check fails. `get` reads files of the log.
+ * The source of these files need not be trusted.
  */
 export async function verifyGrowth(
   one: string,

@@ -17,8 +17,8 @@ export const RELAYER = 1
 export const OPERATOR = 2
 export const MAKER = 3
 /**
- * Index of the account that settles resolutions. Only one sender may assign the nonces of a key, so this account has a
- * key of its own.
+ * Index of the account that sends the transactions that settle resolutions. It has its own key, because two senders
+ * with the same key could assign the same nonces.
  */
 export const RESOLVER = 4
 /** Index of the account that gives test money to new wallets of the trading page. */
@@ -32,7 +32,7 @@ export const DEMO_MAKER = 9
 export const DEMO_TAKER = 8
 export const DEMO_TRADERS = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19] as const
 
-/** Smallest index of hardened child keys, which are derived from the parent's private key. */
+/** Smallest index of hardened BIP-32 child keys, which are derived from the parent's private key. */
 const HARDENED = 2 ** 31
 /** Number of points of the curve secp256k1. */
 const ORDER = 0xffffffff_ffffffff_ffffffff_fffffffe_baaedce6_af48a03b_bfd25e8c_d0364141n

@@ -1,7 +1,7 @@
 /**
- * Sends many transactions of the devnet's own accounts in few blocks. The sender collects transactions, and returns the
- * address that each new contract will have. `flush` sends all collected transactions as one batch, mines, and checks
- * every receipt. The chain's node signs for its accounts, so this file needs no key.
+ * Sends many transactions of the devnet's own accounts in few blocks. `deploy` and `send` only collect transactions.
+ * `deploy` returns the address that the new contract will have. `flush` sends the collected transactions as one batch,
+ * mines, and checks every receipt. The chain's node signs for its accounts, so this file needs no key.
  */
 
 import {
@@ -36,8 +36,8 @@ type BatchSender = Deployer & {
 const DEPLOY_GAS = 16_000_000
 const CALL_GAS = 1_000_000
 /**
- * Fees far above the fees that a local chain requires. For a transaction without fees, the node would estimate them by
- * simulating all pending transactions, which would take most of the start time.
+ * Fees far above those of a local chain. If a transaction states no fees, the node simulates all pending transactions
+ * to estimate the fees, which would take most of the start time.
  */
 const FEES = { maxFeePerGas: hexOf(10 ** 10), maxPriorityFeePerGas: hexOf(10 ** 9) }
 const BLOCKS_MAX = 20

@@ -2,10 +2,10 @@
  * The devnet's chain as a separate process: Hardhat's EVM behind a JSON-RPC port on this machine. `chain-process.ts`
  * starts it.
  *
- * The process runs while any other process holds a lease on it, and for some time after the last lease has ended. A
- * lease is an open `GET /lease` request. A killed exchange therefore releases its lease too, and its next start finds
- * the chain unchanged. The lease also carries the chain's clock, as lines of JSON. `GET /` returns the identity of the
- * chain, `DELETE /` ends the process, and every POST is JSON-RPC.
+ * The process runs while any other process holds a lease on it, and for a limited time after the last lease has ended.
+ * If a killed exchange starts again within that time, it finds the chain unchanged. A lease is an open `GET /lease`
+ * request, so it also ends if its holder is killed. The response to this request sends the chain's clock as lines of
+ * JSON. `GET /` returns the identity of the chain, `DELETE /` ends the process, and every POST is JSON-RPC.
  */
 
 import { randomInt } from 'node:crypto'
@@ -62,8 +62,8 @@ const environment = await createHardhatRuntimeEnvironment(
         hardfork: 'osaka',
         blockGasLimit: BLOCK_GAS,
         accounts,
-        // Blocks within the same second get the same timestamp; otherwise the chain's time would run ahead of the
-        // clock.
+        // Blocks of the same second share a timestamp. Otherwise each block would add a second, and the chain's time
+        // would run ahead of the clock.
         allowBlocksWithSameTimestamp: true,
         mining: { auto: true, mempool: { order: 'fifo' } },
       },
@@ -103,8 +103,8 @@ async function readClock(): Promise<void> {
     // Read again if the machine's clock reached the next second during the read.
   } while (second !== machineSecond())
   const ahead = chainSecond - second
-  // Both times are whole seconds, but a second begins at different moments on the chain and on the machine. So a
-  // difference of one second does not mean that the chain's clock was moved.
+  // Both times are whole seconds, which begin at different moments on the chain and on the machine. So the difference
+  // can change by one although nobody moved the chain's clock.
   if (Math.abs(ahead - offsetSeconds) <= 1) return
   offsetSeconds = ahead
   for (const lease of leases) tellClock(lease)

@@ -1,6 +1,6 @@
 /**
- * Starts the chain's process or finds a running one, and takes a lease on it. The process is independent (see
- * `chain-host.ts`): it ends some time after its last lease has ended, or on request.
+ * Starts the chain's process or finds a running one, and takes a lease on it. The process continues after the exchange
+ * that started it has ended. It ends on request, or some time after its last lease has ended (see `chain-host.ts`).
  */
 
 import { spawn } from 'node:child_process'
@@ -150,7 +150,7 @@ export async function leaseChain(
   const [response] = (await once(call, 'response')) as [IncomingMessage]
   if (!response.headers['content-type']?.includes('ndjson')) {
     call.destroy()
-    throw new ChainStartError(`${url} is not a chain of this devnet`)
+    throw new ChainStartError(`the server at ${url} is not a local chain of Sibyl`)
   }
   let released = false
   const first = Promise.withResolvers<void>()

@@ -1,7 +1,7 @@
 /**
- * Records the chains to which the data of a data folder belongs. `chain.json` identifies each chain by the hash of its
- * first block. Data must never be used with a different chain, so data of a different chain is moved to a separate
- * folder.
+ * Records to which chains the data in a data folder belongs. `chain.json` identifies each chain by the hash of its
+ * first block. An exchange must never use data with a different chain. So if the chain is a different one, the data is
+ * moved to a separate folder.
  */
 
 import {
@@ -55,9 +55,9 @@ export function hasData(dataDir: string): boolean {
 }
 
 /**
- * Moves everything to a new folder within the data folder, and returns the new folder. Of the folders with data of
- * local chains, only the newest are kept, because those chains no longer exist. Data of non-local chains, or without a
- * recorded chain, is never deleted.
+ * Moves the data to a new folder within the data folder, and returns the new folder. Then deletes earlier folders of
+ * this kind if their data belongs only to local chains, because those chains no longer exist. Keeps the newest
+ * `ASIDE_KEPT` of these folders. Never deletes data of non-local chains, or data without a recorded chain.
  */
 export function moveAside(dataDir: string, now: Date): string {
   const folder = join(dataDir, `${ASIDE}${now.toISOString().replace(/[:.]/g, '-')}`)

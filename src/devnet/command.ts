@@ -70,7 +70,10 @@ function parsed(options: ParseArgsOptionsConfig, call: string) {
   }
 }
 
-/** Joins an option with a negative number after it: in `--seconds -5`, `-5` is a number, not an option named 5. */
+/**
+ * Joins an option with a negative number after it, so `--seconds -5` becomes `--seconds=-5`. Otherwise `-5` would count
+ * as another option.
+ */
 export function withNegatives(args: readonly string[]): string[] {
   const joined: string[] = []
   for (const each of args) {

@@ -73,8 +73,8 @@ async function sendCreation(order: MarketOrder): Promise<CreatedMarket> {
     const expiration = timestamp + BigInt(seconds)
     const factory = { address: chain.contracts.marketFactory as Hex, abi: marketFactoryAbi }
     const words = [...terms, expiration] as const
-    // A market's address depends on its maker, texts and expiration, so it is known before the transaction is sent and
-    // paid for.
+    // The market's address follows from its maker, texts and expiration, so it is known before the transaction is sent.
+    // The transaction may contain an operator's signature for this address.
     const [address, id] = await reader.readContract({
       ...factory,
       functionName: 'predictMarket',
@@ -93,7 +93,7 @@ async function sendCreation(order: MarketOrder): Promise<CreatedMarket> {
     if (!(error instanceof BaseError)) throw error
     const revert = error.walk((inner) => inner instanceof ContractFunctionRevertedError)
     if (revert instanceof ContractFunctionRevertedError) {
-      const why = revert.data?.errorName ?? revert.reason ?? 'it gives no reason'
+      const why = revert.data?.errorName ?? revert.reason ?? 'the factory gives no reason'
       throw new CommandError(`the factory refuses the market: ${why}`)
     }
     throw new CommandError(`the chain at ${rpcUrl} returned an error: ${error.shortMessage}`)

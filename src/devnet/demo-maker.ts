@@ -90,9 +90,9 @@ function makeQuoting(client: Client) {
   }
 
   /**
-   * Places the new quotes before cancelling the old quotes, so that no side of a book is ever empty. If a new quote
-   * would match old quotes on the opposite side, cancels those old quotes first, then places the new quote again. The
-   * opposite side does not become empty, because its new quotes are already in the book.
+   * Places the new quotes before it cancels the old quotes, so that no side of a book is ever empty. If a new quote is
+   * rejected because it would match old quotes, first cancels those old quotes, then places the rejected quote again.
+   * The side of those old quotes does not become empty, because the new quotes of that side are already in the book.
    */
   async function replace(old: readonly OpenOrder[], quotes: readonly OrderIntent[]) {
     const first = await place(quotes)

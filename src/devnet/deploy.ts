@@ -95,8 +95,8 @@ export async function deployAll(chain: Deployer, settings: Settings): Promise<De
 }
 
 /**
- * Deploys UMA's real OptimisticOracleV3, with UMA's mock in place of the token holders' vote. The oracle is deployed
- * last, because its constructor reads the finder's entries.
+ * Deploys UMA's real OptimisticOracleV3. Disputes are decided by UMA's mock instead of a vote of the token holders. The
+ * oracle is deployed last, because its constructor reads the other contracts' addresses from UMA's `Finder`.
  */
 export async function deployOracle(
   chain: Deployer,

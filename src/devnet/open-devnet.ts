@@ -1,8 +1,8 @@
 /**
- * Reuses the chain of the data folder from the previous start, or starts a fresh chain. A chain is reused if
- * its first block is the block recorded in the data folder. If the exchange is killed, its chain waits for
- * the next start for a limited time. If the chain of another data folder uses the port, that chain is left
- * alone, and the start fails.
+ * Opens the chain of a data folder. If the chain of the previous start still runs, and its first block is the block
+ * recorded in the data folder, it is reused. Otherwise a fresh chain starts. After an exchange was killed, its chain
+ * keeps running for a limited time. If the chain of another data folder uses the port, that chain is left alone, and
+ * the start fails.
  */
 
 import { resolve } from 'node:path'
@@ -47,8 +47,8 @@ export type Devnet = RecordedChain & {
 }
 
 /**
- * Maximum wait for the release of a lease, in milliseconds. The chain releases the lease of a killed exchange within
- * milliseconds.
+ * Maximum time, in milliseconds, to wait until another exchange releases its lease on the recorded chain. If that
+ * exchange was killed, its lease ends within milliseconds.
  */
 const LET_GO_MS = 3_000
 const LET_GO_POLL_MS = 50
@@ -113,7 +113,8 @@ async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
         `wait ${seconds} s until that chain ends by itself, or ${elsewhere}`,
     )
   }
-  // This chain was started for this folder, but the folder no longer has the chain's data, so the chain is useless.
+  // The chain at this port was started for this data folder, but the folder does not record it, so no exchange can use
+  // it.
   await endChain(chainUrl(port))
 }
 
@@ -142,7 +143,7 @@ async function startDevnet(options: DevnetOptions): Promise<Devnet> {
         oracle: deployment.oracle.address,
       },
     }
-    // The record is written last, because only a complete chain can be used again.
+    // Write the record last, so that a later start never reuses an incomplete chain.
     writeChainRecord(dataDir, { [chainId]: recorded })
     return devnetOf(recorded, false, lease)
   } catch (error) {

@@ -4,7 +4,7 @@
  * hours.
  */
 
-/** Period of each swing, and its maximum size as a fraction of the base price. */
+/** Each swing of the price: its period, and its maximum size as a fraction of the base price. */
 const SWINGS: readonly (readonly [periodMs: number, share: number])[] = [
   [6 * 3_600_000, 0.02],
   [3_600_000, 0.008],
@@ -25,8 +25,8 @@ export function centsAt(seed: number, asset: string, atMs: number): number {
   for (const [scale, [periodMs, reach]] of SWINGS.entries()) {
     const step = Math.floor(atMs / periodMs)
     const way = atMs / periodMs - step
-    // Smooth the step at both ends. Only sums and products are used, because other functions may give different results
-    // on different machines.
+    // Move smoothly from one step's value to the next. Use only sums and products, because other functions may give
+    // different results on different machines.
     const eased = way * way * (3 - 2 * way)
     const from = lattice(own, scale, step)
     share += reach * (from + (lattice(own, scale, step + 1) - from) * eased)
@@ -34,7 +34,7 @@ export function centsAt(seed: number, asset: string, atMs: number): number {
   return Math.max(1, Math.round(base * (1 + share)))
 }
 
-/** Returns a pseudo-random value from -1 to 1 for each point of a scale. */
+/** Returns the pseudo-random value, from -1 to 1, of one step of the swing with index `scale`. */
 function lattice(own: number, scale: number, step: number): number {
   const high = Math.floor(step / 2 ** 32)
   const word = mix(mix(own + scale * 0x9e37_79b1) ^ mix(step | 0) ^ mix(high + 0x51ed))

@@ -1,7 +1,7 @@
 /**
- * Serves the price simulator on a port, over HTTP and WebSocket. The path of each provider, such as `/pyth`, replaces
- * the provider's host. For operators, `POST /faults/{provider}/{fault}` makes a provider misbehave, and `DELETE
- * /faults/{provider}` ends the fault.
+ * Serves the price simulator on a port, over HTTP and WebSocket. Each provider has its own path, such as `/pyth`,
+ * instead of a host of its own. For operators, `POST /faults/{provider}/{fault}` makes a provider misbehave, and
+ * `DELETE /faults/{provider}` ends the fault.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

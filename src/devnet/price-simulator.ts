@@ -1,9 +1,8 @@
 /**
- * Simulates the price providers, each with its own protocol (`providers/`), from one price path. The prices of the
- * providers differ a little, like those of real providers. Each provider can be made to misbehave. This file handles
- * ticks and faults; the caller passes in the transport of each connection (`price-server.ts`, or a test). Every
- * provider has ticks: instants at regular intervals. Pushed prices, the latest price and past prices are the provider's
- * reports at these ticks.
+ * Simulates the price providers from one price path. Each provider has its own protocol (`providers/`) and its own
+ * small price difference. It reports a price at regular instants, its ticks. All its answers come from these reports:
+ * pushed prices, the latest price and past prices. A provider can be made to misbehave. This file handles ticks and
+ * faults. The caller passes in the transport of each connection (`price-server.ts`, or a test).
  */
 
 import { PRICE_DECIMALS } from '#domain/asset-price.ts'
@@ -60,7 +59,10 @@ export type SimulatorOptions = {
 }
 
 export type PriceSimulator = {
-  /** Returns the provider's report at its first tick at or after an instant: USD × 10^8, and the time. */
+  /**
+   * Returns the provider's first report at or after an instant. `price` is in USD × 10^8, and `atMs` is the time in the
+   * report.
+   */
   tickAt(source: PriceSource, asset: string, atMs: number): { price: number; atMs: number }
   /** Sets a provider's fault, which makes the provider misbehave; undefined ends the fault. */
   setFault(source: PriceSource, fault: ProviderFault | undefined): void
@@ -112,7 +114,7 @@ function runProvider(
   const assets = new Set(options.assets)
   const followers = new Set<Follower>()
   let fault: ProviderFault | undefined
-  /** Time of the last tick before the fault. */
+  /** Time of the tick that was the newest one at the moment when the fault was set. */
   let faultAtMs = 0
   let pushedAtMs = 0
   let turns = 0
@@ -180,8 +182,8 @@ function runProvider(
       return { price: trueCents(asset, tick) * CENT, atMs: shown }
     },
     /**
-     * Pushes the newest tick, unless it was pushed before. A fault may push the same or an older tick again. Returns
-     * the time of the next tick.
+     * Pushes the newest tick to all followers, unless it was pushed before. During some faults, pushes the same tick or
+     * an older tick again. Returns the time of the next tick.
      */
     turn(): number {
       if (fault !== 'stall' && fault !== 'drop') {

@@ -1,8 +1,8 @@
 /** The pause before a retry: it doubles with every failure, up to a limit. */
 
 /**
- * Maximum number of doublings: enough to reach any limit, and few enough that the power of two stays finite
- * (2^1024 would not).
+ * Maximum number of doublings. It is high enough for the pause to reach any limit, and low enough to keep the power of
+ * two finite (2^1024 is not).
  */
 const DOUBLINGS_MAX = 40
 

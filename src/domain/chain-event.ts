@@ -47,7 +47,10 @@ export type MarketCreated = At & {
   readonly quick?: QuickStart
 }
 
-/** A market that belongs to an event; a `MarketCreated` of the same transaction precedes the `EventMarketCreated`. */
+/**
+ * A market was added to an event (a group of markets). The market's `MarketCreated` comes earlier in the same
+ * transaction.
+ */
 export type EventMarketCreated = At & {
   readonly type: 'EventMarketCreated'
   readonly marketId: MarketId
@@ -58,7 +61,7 @@ export type EventMarketCreated = At & {
   readonly info: EventInfo
 }
 
-/** A quick market was resolved by price; a `MarketResolved` of the same transaction follows. */
+/** A quick market was resolved by price. The market's `MarketResolved` follows in the same transaction. */
 type QuickMarketResolved = At & {
   readonly type: 'QuickMarketResolved'
   readonly marketId: MarketId
@@ -95,7 +98,9 @@ type MarketResolved = At & {
   readonly winningOutcome: Outcome
 }
 
-/** An account settled the market, by signature or by calling the market. */
+/**
+ * An account settled the market. It either called the market, or signed a settlement that another account submitted.
+ */
 type MarketSettled = At & {
   readonly type: 'MarketSettled'
   readonly marketId: MarketId
@@ -111,8 +116,9 @@ type ConditionResolved = At & {
 }
 
 /**
- * Cause of a token movement. `trade` comes from settlement; `split`, `merge` and `redeem` mint and burn tokens. `mint`
- * and `burn` stand for any other creation or removal of tokens, which happens only for nested positions.
+ * Cause of a token movement. `trade`: the settlement contract moved the tokens. `split` mints tokens; `merge` and
+ * `redeem` burn them. `mint` and `burn`: tokens were created or removed in any other way. This happens only for nested
+ * positions, whose collateral is another outcome token.
  */
 const MOVE_KINDS = ['transfer', 'trade', 'split', 'merge', 'redeem', 'mint', 'burn'] as const
 export type MoveKind = (typeof MOVE_KINDS)[number]
@@ -137,7 +143,8 @@ export type TokensConverted = At & {
   readonly type: 'TokensConverted'
   readonly kind: ConversionKind
   /**
-   * Account whose tokens were converted; the zero address if the settlement contract split or merged for two traders.
+   * Account whose tokens were split, merged or redeemed. If the settlement contract split or merged them for two
+   * traders, this is the zero address.
    */
   readonly holder: Address
   readonly marketId: MarketId
@@ -171,7 +178,10 @@ export type SettlementChainEvent =
       readonly fault: FaultySide
       readonly reason: string
     }
-  /** A trader cancelled an order on the chain; trades matched before the cancel still settle until `effectiveAtSec`. */
+  /**
+   * A trader cancelled an order on the chain. Until `effectiveAtSec`, the contract still settles the order's trades
+   * that were matched before.
+   */
   | {
       readonly type: 'OrderWithdrawn'
       readonly orderHash: OrderHash

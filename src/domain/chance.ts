@@ -15,8 +15,8 @@ type Prices = {
 }
 
 /**
- * Returns the chance of YES in millionths: the mid price of both books, or the last price if there is no mid
- * price. Returns undefined if there is neither.
+ * Returns the chance of YES in millionths: the mid price between the best bid and the best ask of both books. If the
+ * bid or the ask is missing, returns the last price; if there is no last price, returns undefined.
  */
 export function chanceOf({ bestBidPrices, bestAskPrices, lastPrices }: Prices): number | undefined {
   const bid = Math.max(bestBidPrices[0], complement(bestAskPrices[1]))

@@ -1,6 +1,6 @@
 /**
- * Addresses in their external form: EIP-55, with a checksum in the case of the letters. Answers repeat the same few
- * addresses, so results are cached in bounded memory.
+ * Addresses in their external form (EIP-55), in which upper-case and lower-case letters encode a checksum. Answers
+ * repeat the same few addresses, so results are cached in bounded memory.
  */
 
 import { keccak_256 } from '@noble/hashes/sha3.js'
@@ -8,8 +8,8 @@ import type { Address } from './ids.ts'
 import { CHECKSUM_ADDRESSES_MAX } from './limits.ts'
 
 /**
- * The cache has two generations. When the young generation is full, it becomes the old one. A lookup copies an entry
- * from the old generation to the young one, so addresses in use stay cached without tracking the order of use.
+ * The cache has two generations. When `young` is full, it replaces `old`, and `young` starts empty. A lookup that finds
+ * an address only in `old` copies it to `young`. So addresses in use stay cached without tracking the order of use.
  */
 let young = new Map<Address, string>()
 let old = new Map<Address, string>()
@@ -27,8 +27,8 @@ export function checksumAddress(address: Address): string {
 }
 
 /**
- * Adds the checksum. A letter becomes a capital if the nibble at its position in the hash of the lower-case digits is 8
- * or more.
+ * Adds the checksum of EIP-55, which hashes the lower-case digits. If the hash's nibble (4 bits) at a letter's position
+ * is 8 or more, the letter becomes a capital.
  */
 function capitalise(address: Address): string {
   const digits = address.slice(2)

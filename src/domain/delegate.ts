@@ -23,8 +23,8 @@ export type Delegation = DelegateLimits & {
   readonly account: Address
   readonly delegate: Address
   /**
-   * Unix seconds. The exchange accepts orders of the delegate only if they expire by this time; a time in the past
-   * means that the delegate is revoked.
+   * Unix seconds at which the delegation ends. The exchange accepts an order of the delegate only if the order expires
+   * by then. A time in the past means that the delegation has ended or was revoked.
    */
   readonly untilSec: number
   /** Unix seconds until which the contract settles trades that were matched before the delegation ended. */
@@ -32,7 +32,8 @@ export type Delegation = DelegateLimits & {
 }
 
 /**
- * Constant parts of the RLP encoding of the list [address, 1]: the two bytes before the address, and the byte after it.
+ * When a contract deploys its first contract, the new address is computed from the RLP encoding of [deployer's address,
+ * 1]. These are the constant bytes of this encoding: two before the address, one after it.
  */
 const LIST_AND_ADDRESS = [0xd6, 0x94]
 const FIRST_NONCE = 0x01

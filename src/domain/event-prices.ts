@@ -15,22 +15,22 @@ type EventPrices = {
   /** Number of markets without a price. */
   readonly unpriced: number
   /**
-   * Sum of the best bids of YES over all markets except withdrawn ones; null if one of these markets is not open or has
-   * no best bid. `askSum` is the same for asks.
+   * Sum of the best YES bids of all markets, except withdrawn markets. Null if any of these markets is not open or has
+   * no bid. `askSum` is the same for asks.
    */
   readonly bidSum: number | null
   readonly askSum: number | null
   /**
-   * Profit per share from trading in every market of the event. Above 0: the profit from selling YES in every market.
-   * Below 0: the negated profit from buying YES in every market; this profit is certain only if one of the markets must
-   * resolve to YES. 0: neither selling nor buying gives a profit.
+   * Arbitrage profit per share from trading YES in every market of the event. If positive, selling YES in every market
+   * gives this profit. If negative, buying YES in every market gives a profit of the same amount, but only if one of
+   * the markets must resolve to YES. 0 means that neither trade gives a profit.
    */
   readonly gap: number
 }
 
 /**
- * Returns the price of YES: after the resolution the payout, before the resolution the chance; undefined if the price
- * is unknown.
+ * Returns the price of YES. This is the payout of a resolved market, and the chance of any other market; undefined if
+ * the chance is unknown.
  */
 function yesPrice(quote: EventQuote): number | undefined {
   const { status, winningOutcome } = quote

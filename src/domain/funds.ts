@@ -1,15 +1,15 @@
 /**
  * Funds that orders and trades need, and funds that traders have on a chain. A need is the amount of one token that an
- * order or trade takes: the stablecoin for a buy, the token of its outcome for a sell. Sums are `bigint`.
+ * order or trade takes. A buy takes the stablecoin. A sell takes the token of its outcome. Sums are `bigint`.
  *
- * Each fill of a buy costs price × size, rounded up. So an order with many fills may cost more than its price × size,
- * by up to one unit (a millionth of a dollar) per fill. The need of every order assumes `MAKERS_PER_ORDER_MAX` fills.
- * When an order arrives, it matches at most that number of resting orders. An attacker could give a resting order more
- * fills, each of a millionth of a share. The need ignores these fills, because each one costs the attacker money and
- * must settle. A share costs less than a dollar, so a fill or an order never costs more than its size.
+ * Each fill of a buy costs price × size, rounded up. So each fill may cost up to one unit (a millionth of a dollar)
+ * more than its price × size. On arrival, an order matches at most `MAKERS_PER_ORDER_MAX` resting orders. So the need
+ * of an order includes one unit for each of these fills. While the order rests in the book, an attacker could give it
+ * even more fills, each of a millionth of a share. The need ignores these fills, because each one costs the attacker
+ * money and must settle. A share costs less than a dollar, so the need of a buy is at most its size.
  *
- * Worked example: BUY 10 shares at 0.42 needs 4.20 and 10,000 units: 4,210,000. BUY 3 units at any price needs 3. SELL
- * 10 shares needs 10 shares.
+ * Worked example: BUY 10 shares at 0.42 needs 4,200,000 + 10,000 = 4,210,000 units. BUY 3 millionths of a share at any
+ * price needs 3 units. SELL 10 shares needs 10 shares.
  */
 
 import type { Address, MarketId, OrderHash, Uint64 } from './ids.ts'
@@ -126,8 +126,8 @@ export type FundsStep = BlockPlace & {
   /** Watched owners whose funds may have changed. */
   readonly touched: readonly Address[]
   /**
-   * Set after a reorg: all data read at this block or later is invalid. 0 if the changes since the last step are
-   * unknown; the caller must then treat this step as the first.
+   * Set after a reorg: data that was read at this block or at a later block is invalid. 0 means that the changes since
+   * the last step are unknown. The caller must then treat this step as its first.
    */
   readonly rewoundTo?: number
 }
@@ -136,14 +136,15 @@ export type FundsStep = BlockPlace & {
 export type FundsChain = {
   readonly chainId: number
   /**
-   * Returns the newest block and the changes since the last call; the first call returns only the block. Calls must not
-   * overlap. If an owner is added to `watched` during a call, that call does not report the owner's changes. If that
-   * owner's funds were read at a block before the returned one, read them again.
+   * Returns the newest block and the changes since the last call; the first call returns only the block. Do not call
+   * `step` before the previous call has resolved. A call does not report an owner who was added to `watched` during the
+   * call. If that owner's funds were read at an earlier block than the returned one, read them again.
    */
   step(watched: ReadonlySet<Address>): Promise<FundsStep>
   /**
-   * Returns the funds of owners at a step's block, in the order of the requests. The fault `CHAIN_BLOCK_GONE` means
-   * that the block was replaced, or that the Ethereum node does not have it yet: retry with the block of the next step.
+   * Returns the funds of owners at the block of a step, in the order of `questions`. The fault `CHAIN_BLOCK_GONE` means
+   * that a reorg replaced the block, or that the Ethereum node does not have it yet. In both cases, retry with the
+   * block of the next step.
    */
   read(questions: readonly FundsQuestion[], at: BlockPlace): Promise<ChainFunds[]>
 }

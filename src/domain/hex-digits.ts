@@ -10,7 +10,7 @@ export function wordOfDigits(first: number, second: number): number {
 
 /** Returns the two bytes that four digits encode. */
 function twoBytes(characters: number): number {
-  // A letter has bit 6 set, and its low bits count from 1, so add 9.
+  // A letter's code has bit 6 set, and 1 to 6 in its low four bits. Adding 9 to these gives the digit's value.
   const letters = (characters >>> 6) & 0x01010101
   const digits = (characters & 0x0f0f0f0f) + letters * 9
   const bytes = (digits << 4) | (digits >>> 8)

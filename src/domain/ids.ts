@@ -1,7 +1,7 @@
 /**
- * Identifiers as branded strings in their canonical form: ids, hashes and, inside the process, addresses are lower-case
- * hex. Addresses leave the process in EIP-55 form (see `checksum-address.ts`); hex input is accepted in any case and
- * converted at the edge.
+ * Identifiers as branded strings in their canonical form. Inside the exchange, ids, hashes and addresses are lower-case
+ * hex. Hex input may have any case, and is converted on arrival. Answers contain addresses in EIP-55 form (see
+ * `checksum-address.ts`).
  */
 
 declare const brand: unique symbol

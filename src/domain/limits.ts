@@ -16,8 +16,8 @@ export const SMALL_BODY_BYTES_MAX = 4 * 1024
 export const BATCH_ORDERS_MAX = 100
 
 /**
- * Maximum number of unanswered requests in each direction of a channel between two threads. A further request is
- * answered `full` without being sent.
+ * Maximum number of unanswered requests in each direction of a channel between two threads. A further request is not
+ * sent; its caller receives the answer `full`.
  */
 export const CHANNEL_IN_FLIGHT_MAX = 16_384
 
@@ -46,13 +46,13 @@ export const ORDERS_PER_MARKET_MAX = 4_000_000
 export const ORDERS_PER_TRADER_MAX = 10_000
 
 /**
- * Maximum number of traders per market thread whose cancels without a fill are counted. If there are more,
- * the trader whose last cancel is oldest is dropped.
+ * Maximum number of traders for whom a market thread counts cancels of orders without a fill. If there are more, the
+ * thread forgets the trader whose last such cancel is oldest.
  */
 export const QUOTA_TRADERS_MAX = 50_000
 /**
- * Minimum and maximum delay of a dead-man switch, in milliseconds. `DEADMAN_SWITCHES_MAX`: maximum number of
- * soon-due switches that a front loads with one database read.
+ * Minimum and maximum time, in milliseconds, after which a dead-man switch cancels orders. `DEADMAN_SWITCHES_MAX`:
+ * maximum number of switches, due now or soon, that a front loads with one database read.
  */
 export const DEADMAN_MS_MIN = 1_000
 export const DEADMAN_MS_MAX = 86_400_000
@@ -104,7 +104,7 @@ export const RELAYED_CANCELLATIONS_MAX = 20
  */
 export const MAKERS_PER_ORDER_MAX = 10_000
 
-/** Maximum number of makers in one `OrdersMatched` event; a match with more becomes several events. */
+/** Maximum number of makers in one `OrdersMatched` event. A match with more makers is recorded as several events. */
 export const MAKERS_PER_EVENT_MAX = 1_000
 
 /** Maximum number of trades in an answer of `GET /api/v1/trades/{marketId}`. */
@@ -124,8 +124,8 @@ export const HOLDERS_LISTED_MAX = 10
 export const POSITIONS_LISTED_MAX = 1_000
 
 /**
- * Maximum number of stored positions that were read from the chain because the indexer was behind: per user,
- * per market and per chain. If there are more, the oldest are deleted.
+ * Maximum number of stored positions that were read directly from the chain, because the indexer was behind. There is a
+ * maximum per user and chain, per market, and per chain. Above a maximum, the oldest positions are deleted.
  */
 export const POSITION_SYNCS_PER_HOLDER_MAX = 100
 export const POSITION_SYNCS_PER_MARKET_MAX = 1_000
@@ -145,13 +145,13 @@ export const READS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 export const ANSWERS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 /**
- * Maximum number of short-lived cached answers about ended or unknown markets per front, and maximum total size of
- * these answers in bytes.
+ * Limits of a front's short-lived cache of answers about ended or unknown markets: maximum number of answers, and
+ * maximum total size in bytes.
  */
 export const OVER_KEPT_MAX = 2_000
 export const OVER_KEPT_BYTES_MAX = 32 * 1024 * 1024
 
-/** Maximum number of orders of a closed market that one database transaction ends. */
+/** Maximum number of orders that one database transaction marks as ended after their market has closed. */
 export const ORDERS_ENDED_MAX = 250
 
 /** Maximum number of rows in one database transaction of the projector. */
@@ -161,14 +161,14 @@ export const PROJECTION_ROWS_MAX = 2_000
 export const PUBLIC_LOG_EVENTS_PER_TURN = 8_192
 
 /**
- * Maximum number of orders in one `GET /api/v1/transparency/signatures`: their hashes must fit into the headers of a
- * request.
+ * Maximum number of orders in one `GET /api/v1/transparency/signatures`. The URL contains their hashes, and must fit
+ * into the limit on a request's headers.
  */
 export const SIGNATURES_LISTED_MAX = 40
 
 /**
- * Time after the deadline of a permit, in seconds, for which the public log still hides the permit. The time of a block
- * can be behind the exchange's clock, so the chain may still accept the permit during this time.
+ * Time after a permit's deadline, in seconds, for which the public log still hides the permit. The timestamp of a block
+ * can be behind the exchange's clock, so the chain may accept the permit until then.
  */
 export const PERMIT_HIDDEN_SEC = 600
 
@@ -176,26 +176,27 @@ export const PERMIT_HIDDEN_SEC = 600
 export const PUBLIC_ENTRIES_SEARCHED_MAX = 256
 
 /**
- * Limits of one archive file of the public log: maximum number of log segments that are read to make it, and its size
- * in bytes. The file ends when its lines reach this size.
+ * Limits of one archive file of the public log. At most `ARCHIVE_SEGMENTS_MAX` log segments are read for it. It ends
+ * when its uncompressed lines reach `ARCHIVE_BYTES_MAX` bytes.
  */
 export const ARCHIVE_SEGMENTS_MAX = 4
 export const ARCHIVE_BYTES_MAX = 4 * 1024 * 1024
 /**
  * Maximum number of entries (leaves) of the public log after the newest stored books. A request for a past book or an
- * archive file may need these entries. If there are more entries, the request is rejected, because the stored books are
- * too far behind.
+ * archive file may have to read all of these entries. If there are more, the stored books are too far behind, and the
+ * request is rejected.
  */
 export const HISTORY_TAIL_LEAVES_MAX = 8_192
 /**
- * Maximum number of waiting requests of an IPv6 /48, as a multiple of the maximum of one IPv4 address or IPv6 /64. One
- * customer of a provider may have a whole /48.
+ * Maximum number of waiting requests of an IPv6 /48, as a multiple of the maximum of one IPv4 address or IPv6 /64. A
+ * /48 has its own maximum, because one customer of an internet provider may own all /64 ranges in it.
  */
 export const WAITING_SITE_TIMES = 4
 
 /**
- * Maximum number of requests for past books and archive files that wait for the front's history thread, and maximum
- * number of unfinished requests of one IP range.
+ * Limits of requests for past books and archive files. `HISTORY_WAITING_MAX`: maximum number of requests that wait for
+ * the front's history thread. `HISTORY_PER_ADDRESS_MAX`: maximum number of unanswered requests per IPv4 address or IPv6
+ * /64.
  */
 export const HISTORY_WAITING_MAX = 32
 export const HISTORY_PER_ADDRESS_MAX = 4
@@ -232,7 +233,7 @@ export const TOKEN_AHEAD_SEC_MAX = 60
 /** Maximum number of characters of an API key's name. */
 export const API_KEY_NAME_CHARS_MAX = 100
 
-/** Maximum number of writes of other threads that wait for the database; further ones are rejected. */
+/** Maximum number of writes of other threads that wait for the database; further writes are rejected. */
 export const WRITES_WAITING_MAX = 4_096
 
 /** Maximum number of writes that share one commit of the database. */
@@ -245,8 +246,8 @@ export const PRICE_HISTORY_SEC = 20 * 60
 export const QUICK_MARKETS_LISTED_MAX = 100
 
 /**
- * Maximum number of quick markets that wait for a price or for the chain. If there are more, only the oldest are
- * resumed after a restart.
+ * Maximum number of unfinished quick markets, which wait for a price or for the chain. At this number, no further quick
+ * market opens. After a restart, only this many are resumed, the oldest first.
  */
 export const QUICK_MARKETS_UNFINISHED_MAX = 10_000
 
@@ -255,11 +256,11 @@ export const PRICES_WAITING_MAX = 10_000
 
 /** Maximum number of operations per chain that the relayer has accepted and not finished. */
 export const RELAYS_UNDERWAY_MAX = 1_000
-/** The relayer accepts only redemptions while at least this many operations are in progress. */
+/** While at least this many operations of a chain are in progress, the relayer accepts only redemptions. */
 export const RELAYS_UNREDEEMING_MAX = 750
 /**
- * Maximum number of queued operations that name the same owner. A queued operation is not verified yet, so any client
- * may name any owner.
+ * Maximum number of queued operations of the relayer that name the same owner. They are not verified yet, so a client
+ * may have named any account as the owner.
  */
 export const RELAYS_IN_LINE_MAX = 16
 
@@ -267,14 +268,14 @@ export const RELAYS_IN_LINE_MAX = 16
 export const TRADES_NAMED_MAX = 100
 
 /**
- * Maximum number of traders with a hold at a market thread at the same time. A hold lets the relayer block new orders
- * of a trader.
+ * Maximum number of traders with a hold in one market thread at the same time. Because of a hold, the thread rejects a
+ * trader's new orders while the relayer revokes an approval or allowance. At this number, a further hold is refused.
  */
 export const TRADERS_HELD_MAX = 10_000
 
 /**
- * Maximum number of a trader's open orders whose costs a market thread adds up for the relayer. If a trader
- * has at least this many open orders, the cost of the buys counts as unknown.
+ * Maximum number of a trader's open orders whose cost a market thread adds up for the relayer. If the trader has at
+ * least this many open orders, the thread reports the cost of the buys as unknown.
  */
 export const ORDERS_WEIGHED_MAX = 1_000
 
@@ -297,17 +298,24 @@ export const RESOLUTIONS_READ_MAX = 1_000
 export const SETTLEMENT_HELD_MAX = 10_000
 
 /**
- * Maximum number of recently ended trades that settlement remembers, in order to ignore them if they are read again.
+ * Maximum number of recently ended trades that settlement remembers. If the database still returns such a trade as
+ * pending, settlement ignores it.
  */
 export const SETTLEMENT_ENDED_MAX = 100_000
 
-/** Maximum number of unanswered reports of settlement to markets. */
+/** Maximum number of unanswered reports about trades that settlement has sent to markets. */
 export const SETTLEMENT_REPORTS_MAX = 512
 
-/** Maximum number of orders with a used permit that settlement remembers. */
+/**
+ * Maximum number of orders with a used permit that settlement remembers. At this number, settlement forgets all of
+ * these orders.
+ */
 export const SETTLEMENT_PERMITS_MAX = 10_000
 
-/** Maximum number of earlier unused permits of a trader that settlement sends together with a trade. */
+/**
+ * Maximum number of a trader's unused permits, with consecutive nonces, that can cover orders at the same time. At this
+ * number, an order with a further permit is rejected.
+ */
 export const PERMITS_AHEAD_MAX = 32
 
 /** Number of trades in an answer of `GET /api/v1/pending-trades` and `/api/v1/failed-trades`: maximum and default. */
@@ -315,8 +323,8 @@ export const TRADES_OF_ALL_LISTED_MAX = 1_000
 export const TRADES_OF_ALL_LISTED = 100
 
 /**
- * Maximum time in seconds that a read waits for its front to reach `minSeq`. A front is usually a few milliseconds
- * behind the market.
+ * Maximum time in seconds that a read with `minSeq` waits until its front has the market's events up to this sequence
+ * number. A front is usually a few milliseconds behind the market.
  */
 export const SEQ_WAIT_SEC_MAX = 2
 
@@ -327,15 +335,15 @@ export const FAILED_TRADES_LISTED_HOURS = 24
 export const CHAIN_EVENTS_PER_RANGE_MAX = 10_000
 
 /**
- * Maximum number of blocks in a range of which the indexer reads every header, in order to detect logs that the
- * Ethereum node left out. All ranges near the head are this short, because the Ethereum node may not have the logs of
+ * Maximum number of blocks in a range for which the indexer reads every header. The headers show whether the Ethereum
+ * node left out logs. Ranges near the head are always this short, because the Ethereum node may not have the logs of
  * its newest blocks yet.
  */
 export const CHAIN_HEADERS_PER_RANGE_MAX = 32
 
 /**
- * Maximum number of listed chain events that were set aside (not indexed, because they could not be decoded or stored).
- * Only the newest are listed.
+ * Maximum number of chain events in the list of events that could not be decoded or stored. The list contains only the
+ * newest of these events.
  */
 export const CHAIN_SET_ASIDE_MAX = 1_000
 
@@ -347,11 +355,15 @@ export const MARKET_TEXT_CHARS_MAX = 65_536
 export const MARKET_NAME_CHARS_MAX = 64
 
 /**
- * Maximum number of newest blocks whose hashes are kept. After a deeper reorg, the chain counts as a different chain.
+ * Maximum number of blocks whose hashes the indexer keeps. It keeps the newest indexed blocks. If a reorg replaces all
+ * of these blocks, the chain counts as a different chain.
  */
 export const CHAIN_MARKS_MAX = 1_024
 
-/** Maximum number of markets that are opened or closed after one comparison of the market threads with the chain. */
+/**
+ * Maximum number of markets to open, and maximum number of markets to close, that the indexer gets from one comparison
+ * of the chain with the markets' logs.
+ */
 export const MARKETS_RECONCILED_MAX = 1_000
 
 /** Maximum number of bytes of an event's metadata, and maximum numbers of its tags and of its markets. */
@@ -371,8 +383,8 @@ export const EVENT_MARKETS_LISTED = 5
 export const EVENTS_SCANNED_MAX = 1_000
 
 /**
- * Maximum number of markets whose event a front remembers. `EVENT_VOLUMES_WAITING_MAX`: maximum number of
- * traded markets whose events wait for a volume update.
+ * `MARKET_EVENTS_KEPT_MAX`: maximum number of markets whose event a front caches. `EVENT_VOLUMES_WAITING_MAX`: maximum
+ * number of markets whose new trades are not yet in the volume of their event.
  */
 export const MARKET_EVENTS_KEPT_MAX = 100_000
 export const EVENT_VOLUMES_WAITING_MAX = 100_000
@@ -391,14 +403,14 @@ export const FIGURES_KEPT_MAX = 100_000
 export const SEARCH_CHARS_MAX = 200
 
 /**
- * Maximum number of traders per chain whose daily spending is remembered; above this number, the traders charged
- * longest ago are dropped.
+ * Maximum number of traders per chain for whom the settlement costs of the current day are remembered. If there are
+ * more, the traders who were charged longest ago are dropped.
  */
 export const SPENDING_TRADERS_MAX = 100_000
 
 /**
- * Maximum number of traders per chain whose faults are remembered. If there are more, the traders whose last
- * faults are oldest are dropped.
+ * Maximum number of traders per chain whose pauses after failed trades are remembered. If there are more, the traders
+ * whose last faults are oldest are dropped.
  */
 export const PAUSED_TRADERS_MAX = 50_000
 
@@ -420,14 +432,14 @@ export const BOOK_LEVELS_SHOWN_MAX = 1_000
 export const SNAPSHOTS_KEPT_BYTES_MAX = 32 * 1024 * 1024
 
 /**
- * Maximum number of bytes of long answers that the clients of one IPv4 address or IPv6 /64 have not read yet, at one
- * front thread. Further long answers are refused.
+ * Maximum number of unread bytes of long answers per IP range (an IPv4 address or IPv6 /64), at one front thread. Bytes
+ * count until the client has read them. Above it, the front refuses further long answers to the range.
  */
 export const UNREAD_BYTES_PER_ADDRESS_MAX = 64 * 1024 * 1024
 
 /**
- * Maximum number of unread bytes of the long answers of all clients, at one front thread. Above it, only clients with
- * few unread bytes get further long answers.
+ * Maximum number of unread bytes of long answers to all clients of one front thread. Above it, only IP ranges with few
+ * unread bytes get further long answers.
  */
 export const UNREAD_BYTES_MAX = 512 * 1024 * 1024
 
@@ -440,30 +452,32 @@ export const DELEGATE_MARKETS_MAX = 32
 /** Maximum number of delegates of an account that a front knows and lists. */
 export const DELEGATES_PER_ACCOUNT_MAX = 100
 
-/** Maximum number of open orders of a delegate with limited open notional (the sum of price × open size). */
+/** Maximum number of open orders of a delegate whose open notional (the sum of price × open size) is limited. */
 export const DELEGATED_ORDERS_MAX = 1_000
 
 /**
- * Maximum number of orders that one database write reads for a delegate with limited open notional: open orders, filled
- * orders whose quantity a failed trade may return, and ended orders.
+ * Maximum number of a delegate's orders that one database write reads, if the delegate's open notional is limited.
+ * These are open orders, filled orders whose quantity a failed trade may still return, and ended orders. If the write
+ * reads this many orders, the new order is refused.
  */
 export const DELEGATED_READ_MAX = 5_000
 
 /**
- * Rate limit of signature queries to contract accounts: queries per second, and burst. Each client has this limit. For
- * each account, all clients with an API key of the account share one such limit. All other clients share a limit for
- * the account that is `CONTRACT_SIGNATURES_STRANGERS_TIMES` times as high, so that no single client can use it up.
+ * Rate limit of signature queries to contract accounts: queries per second, and burst. Each client has this limit. Each
+ * queried account has two further limits. Clients with an API key of the account share a limit of this size. All other
+ * clients share a limit that is `CONTRACT_SIGNATURES_STRANGERS_TIMES` times as high, so that no single client can use
+ * it up.
  */
 export const CONTRACT_SIGNATURES_PER_SECOND = 10
 export const CONTRACT_SIGNATURES_BURST = 40
 export const CONTRACT_SIGNATURES_STRANGERS_TIMES = 4
 
 /**
- * Maximum number of signature queries to contract accounts that a front runs at the same time, and maximum
- * number of further queries that wait. If both limits are reached, further orders are rejected.
+ * Limits of one front for signature queries to contract accounts: the maximum number that run at the same time, and the
+ * maximum number that wait. If both maxima are reached, the front rejects further orders that need such a query.
  */
 export const CONTRACT_SIGNATURES_AT_ONCE_MAX = 16
 export const CONTRACT_SIGNATURES_WAITING_MAX = 200
 
-/** Maximum number of answers of contract accounts that a front remembers until the next block. */
+/** Maximum number of answers to signature queries that a front caches. An answer is valid only until the next block. */
 export const CONTRACT_SIGNATURES_KEPT_MAX = 10_000

@@ -1,11 +1,14 @@
 /**
- * Events of a market. They alone define its state: the log stores them, recovery replays them, and the database and the
- * stream are derived from them. Events are plain JSON data.
+ * Events of a market, as plain JSON data. They alone define the market's state: the log stores them, recovery replays
+ * them, and the database and the stream are derived from them.
  *
- * Each event has the next number of its market's gapless `seq`. The size resting at a price can be computed from the
- * events alone, without the orders. `OrderRested` adds `added`. A fill of `OrdersMatched` removes `size` from the side
- * opposite to the taker's side. A mint or a merge removes `size` from the taker's side of the other outcome's book.
- * `OrderClosed` removes `remaining`. `MarketClosed` clears both books.
+ * The events of a market have consecutive numbers (`seq`), without gaps. A reader can compute the size that rests at
+ * each price from the events alone, without the orders:
+ * - `OrderRested` adds `added`.
+ * - `OrdersMatched` subtracts the `size` of each fill from the book in which the maker rests. For an ordinary fill,
+ *   this is the other side of the taker's outcome. For a mint or merge, it is the taker's side of the other outcome.
+ * - `OrderClosed` subtracts `remaining`.
+ * - `MarketClosed` clears both books.
  */
 
 import type { Address, MarketId, OrderHash, Sequence, TradeId, Uint64 } from './ids.ts'
@@ -36,13 +39,14 @@ export type PlacementTerms = {
 }
 
 /**
- * An order, or its remainder, starts to rest, or its `held` or `kept` changes.
- * - `order`: present if no earlier event contains the order: a new order that did not match at once.
- * - `returned`: the quantity was returned by a failed trade. `permit` is then the nonce of the order's
- *   permit.
- * - `added`: the quantity that starts to rest. It is less than `remaining` if the order was still resting,
- *   and 0 if only `held` or `kept` changes.
- * - `held`: the session whose end cancels the order. `kept`: from now on, no session's end cancels the order.
+ * Emitted when an order or its remainder starts to rest, or when its `held` or `kept` changes.
+ * - `order`: the whole order. Present only if no earlier event contains it: the order is new and did not match on
+ *   arrival.
+ * - `returned`: true if the quantity comes from a failed trade that returned it to the order. `permit` is then the
+ *   nonce of the order's permit.
+ * - `added`: the quantity that starts to rest. It is less than `remaining` if a part of the order already rested. It is
+ *   0 if only `held` or `kept` changes.
+ * - `held`: the session whose end cancels the order. `kept`: true if the end of a session no longer cancels the order.
  */
 export type OrderRested = Head<'OrderRested'> & {
   readonly orderHash: OrderHash
@@ -92,8 +96,8 @@ export type OrdersMatched = Head<'OrdersMatched'> & {
   readonly takerRemaining: number
   readonly fills: readonly Fill[]
   /**
-   * True if an earlier event contains the taker's order. The order then continues to match, or a failed trade has
-   * returned quantity to it.
+   * True if an earlier event contains the taker's order. This happens if one match needs several events. It also
+   * happens if a failed trade returned quantity to the order, and the order matches again.
    */
   readonly known?: true
   /** Session whose end cancels the taker's remainder. */
@@ -114,8 +118,9 @@ export const ORDER_CLOSE_REASONS = [
 export type OrderCloseReason = (typeof ORDER_CLOSE_REASONS)[number]
 
 /**
- * An order leaves the book, or ends on arrival without resting. Reason `taken`: an IOC or FOK order was
- * filled completely on arrival. Such an order never rests, so no quantity returns if one of its trades fails.
+ * Emitted when an order leaves the book, or ends on arrival without resting. Reason `taken`: an IOC or FOK order was
+ * filled completely on arrival. If one of its trades fails later, no quantity returns to the book, because such an
+ * order never rests.
  */
 export type OrderClosed = Head<'OrderClosed'> & {
   readonly orderHash: OrderHash
@@ -131,8 +136,8 @@ export type OrderClosed = Head<'OrderClosed'> & {
   readonly placedAtMs: number
   readonly matches: number
   /**
-   * For a cancelled order: its matched but unsettled quantity. This quantity does not return to the book if its trades
-   * fail.
+   * For a cancelled order: the quantity that is matched but not settled. If the trades of this quantity fail, the
+   * quantity does not return to the book.
    */
   readonly pending?: number
   readonly tags?: EchoedTags
@@ -158,12 +163,12 @@ export type TradeFailed = Head<'TradeFailed'> & {
   /** Side at fault according to the chain. */
   readonly fault: FaultySide
   /**
-   * Side whose fault does not count. The side was short of shares only because another trade, which should have
-   * delivered them, failed.
+   * Side that the chain holds at fault, but the market does not. The market excuses a side that lacked shares only
+   * because the earlier trade in which it bought these shares is still pending or has failed.
    */
   readonly excused?: ExcusedSide
 }
-/** The buyer can be excused only in a merge, in which both sides deliver shares. */
+/** Sides that the market excuses. The buyer is possible only in a merge, where the buyer delivers shares. */
 export type ExcusedSide = 'seller' | 'buyer' | 'both'
 
 /** A reorg removed the transaction that had confirmed the trade. */
@@ -171,7 +176,7 @@ type TradeReverted = Head<'TradeReverted'> & {
   readonly tradeId: TradeId
   readonly txHash: string
   readonly reason: string
-  /** The trade that is pending again; absent from events in older logs. */
+  /** Traders and size of the trade, which is pending again; absent from events in older logs. */
   readonly trade?: PendingTrade
 }
 
@@ -185,7 +190,10 @@ export type PendingTrade = {
   readonly price?: Price
   /** Mint or merge; absent for an ordinary trade. */
   readonly kind?: FillKind
-  /** Limit price of the seller in a mint. In a mint the seller buys the other outcome, and so pays too. */
+  /**
+   * Only for a mint: the limit price of the recorded seller's order. In a mint this order buys the other outcome, so
+   * the recorded seller pays too.
+   */
   readonly sellPrice?: Price
   readonly buyer: Address
   readonly seller: Address
@@ -195,7 +203,10 @@ export type PendingTrade = {
 
 export type TradeOutcome = TradeSubmitted | TradeConfirmed | TradeFailed | TradeReverted
 
-/** Opening and closing of a market: the only events that a front receives while the market's partition is idle. */
+/**
+ * Event that opens or closes a market. A front can mark a partition (a group of markets) as idle. The front then
+ * receives no other events of the markets in this partition.
+ */
 export type MarketFact = MarketOpened | MarketClosed
 
 export function isMarketFact(event: MarketEvent): event is MarketFact {

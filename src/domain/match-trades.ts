@@ -29,8 +29,8 @@ export function tradesOf({ marketId, seq, atMs, taker, fills }: OrdersMatched): 
 }
 
 /**
- * Returns whether the taker is the buyer of the trade. The taker counts as the seller in a mint, and as the
- * buyer in a merge.
+ * Returns whether the trade records the taker as its buyer. A mint records the taker as the seller, and a merge records
+ * the taker as the buyer.
  */
 export function isTakerBuyer(
   { side }: Pick<Order, 'side'>,
@@ -56,8 +56,8 @@ export function makerSide(
 }
 
 /**
- * Returns the kind of a trade between two orders with the same side and different outcomes; undefined for any other
- * pair of orders.
+ * Returns the kind of a trade between two orders: `mint` if they buy different outcomes, `merge` if they sell different
+ * outcomes, otherwise undefined.
  */
 export function kindOf(
   buy: Pick<Order, 'side' | 'outcome'>,

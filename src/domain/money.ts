@@ -9,7 +9,7 @@
 declare const priceBrand: unique symbol
 declare const sharesBrand: unique symbol
 
-/** One whole unit: one dollar of collateral, one share, a probability of one. */
+/** One dollar of collateral, one share, or a probability of one, in millionths. */
 export const ONE = 1_000_000
 
 export const PRICE_MIN = 1
@@ -33,10 +33,11 @@ export function isShares(value: number): value is Shares {
 }
 
 /**
- * Returns the cost of a fill in collateral, rounded up to the next unit, so that a seller never receives less than the
- * price. The settlement contract computes the same amount.
+ * Returns the cost of a fill in millionths of collateral, rounded up, so that a seller never receives less than price ×
+ * size. The settlement contract computes the same amount.
  *
- * The product can reach 9 × 10^21, so the size is split at ONE: both partial products are exact.
+ * `price * size` can reach 9 × 10^21, which a `number` cannot represent exactly. So the whole shares and the rest of
+ * the size are multiplied separately, and both products are exact.
  */
 export function costCeil(price: Price, size: Shares): number {
   const whole = Math.floor(size / ONE)
@@ -51,18 +52,19 @@ export function complementOf(price: Price): Price {
 
 /**
  * Returns the collateral that the taker pays in a mint, or receives in a merge, for `size` shares at the maker's price.
- * The maker's amount is `costCeil(price, size)`, as in any fill. Both amounts together are exactly `size` units of
- * collateral.
+ * The maker's amount is `costCeil(price, size)`, as in any fill. Both amounts add up to `size`, because one YES share
+ * and one NO share together are worth one dollar.
  *
- * Example: 3 units at 0.40. The maker's amount is 1.2, rounded up to 2, and the taker's amount is 1.
+ * Example: 3 millionths of a share at 0.40. The maker's amount is 1.2 millionths of a dollar, rounded up to 2. The
+ * taker's amount is the remaining 1.
  */
 export function complementCost(price: Price, size: Shares): number {
   return size - costCeil(price, size)
 }
 
 /**
- * Returns the value of `size` at `price`, rounded down. Comparing the rounded value with an integer minimum gives the
- * same result as comparing the exact product.
+ * Returns the value of `size` at `price`, rounded down. The caller may compare it with an integer minimum, because the
+ * rounding never changes the result of that comparison.
  */
 export function notionalFloor(price: Price, size: Shares): number {
   const whole = Math.floor(size / ONE)
@@ -70,7 +72,10 @@ export function notionalFloor(price: Price, size: Shares): number {
   return price * whole + Math.floor((price * rest) / ONE)
 }
 
-/** Returns `amount × part / whole`, rounded down. Used for the cost of shares that leave a position. */
+/**
+ * Returns `amount × part / whole`, rounded down. If a position of `whole` shares cost `amount`, the result is the cost
+ * of `part` of these shares.
+ */
 export function proportionFloor(amount: bigint, part: bigint, whole: bigint): bigint {
   if (whole <= 0n || part < 0n || part > whole) {
     throw new RangeError('proportionFloor needs 0 <= part <= whole and whole > 0')
@@ -78,7 +83,10 @@ export function proportionFloor(amount: bigint, part: bigint, whole: bigint): bi
   return (amount * part) / whole
 }
 
-/** Splits `amount` into two halves, the first rounded up. The halves are the costs of the two sides of a split. */
+/**
+ * Splits `amount` into two halves, the first rounded up. If collateral is split into YES and NO tokens, the halves are
+ * the costs of the two outcomes.
+ */
 export function halvesCeil(amount: bigint): readonly [bigint, bigint] {
   const larger = (amount + 1n) / 2n
   return [larger, amount - larger]

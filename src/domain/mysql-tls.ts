@@ -28,8 +28,8 @@ export function readTlsOptions(
 }
 
 /**
- * Returns the options, or a refusal text if TLS is on and a host is an IP address. The driver compares a
- * certificate with host names only, and would check an IP address as `localhost`.
+ * Returns the options, or an error message if TLS is on and a host is an IP address. The driver passes only host names
+ * to the certificate check. For an IP address, the check would look for the name `localhost` in the certificate.
  */
 function checkHosts(options: MysqlTls, hosts: readonly string[]): MysqlTls | string {
   if (!options.tls || hosts.every((host) => isIP(host) === 0)) return options

@@ -52,8 +52,8 @@ for (let value = 0; value < 16; value++) {
 const BYTE_TEXTS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
 /**
- * Returns a hasher for one domain. Its buffers are created once and reused for every order, so only one thread may use
- * the hasher. The leading zeros of the words are never overwritten.
+ * Returns a hasher for one domain. It reuses its buffers for every order, so only one thread may use it. Writing an
+ * order never overwrites the zeros at the start of the words.
  */
 export function makeOrderHasher(
   domain: OrderDomain,
@@ -84,8 +84,8 @@ export function makeOrderWordsHasher(domain: OrderDomain, keccak256: Keccak256):
 }
 
 /**
- * Writes an order at `at` in the layout that is hashed. It does not write the leading zeros of words, so the memory
- * must have zeros there. Throws if a value cannot be signed.
+ * Writes an order at `at` as it is hashed: each field at the end of one 32-byte word. The zeros before a field are not
+ * written, so the memory must contain zeros there. Throws if a value cannot be signed.
  */
 export function writeOrderWords(view: DataView, at: number, order: Order): void {
   writeHex(view, at, order.marketId, 32)

@@ -1,12 +1,13 @@
 /**
- * The rules of a stablecoin permit that can be checked from the order and the permit alone. The verify pool
- * recovers the signer; the accounts know the next nonce.
+ * The rules of a stablecoin permit that can be checked from the order and the permit alone. Two checks happen
+ * elsewhere: the verify pool recovers the signer, and the accounts service checks the nonce.
  *
- * - The permit belongs to a buy: a sell pays no stablecoin.
- * - Its value covers the order's need (`needOf` in `funds.ts`), which includes one unit per possible fill.
- *   Without these units, the last trade of the order could fail.
- * - Its deadline is not before the last moment at which a trade of the order can settle: a match in the
- *   order's last second takes a while to reach the chain.
+ * - Only a buy may have a permit, because a sell pays no stablecoin.
+ * - The value must cover the stablecoin that the order needs (`needOf` in `funds.ts`). This includes a millionth for
+ *   the rounding of each possible fill. Without this reserve, the last trade of the order could fail.
+ * - The deadline must not be earlier than the last moment at which a trade of the order can settle. This moment is
+ *   after the order's expiration, because a trade that is matched in the last second still needs time to reach the
+ *   chain.
  */
 
 import { needOf } from './funds.ts'

@@ -16,8 +16,8 @@ export type Protection = {
 }
 
 /**
- * Tags of an order. A `group` name is valid within one trader's orders of one market. The newest order of a group sets
- * its protection.
+ * Tags of an order. Orders with the same `group` name form one group per trader and market. The newest order of a group
+ * sets the group's protection.
  */
 export type OrderTags = {
   readonly label?: string

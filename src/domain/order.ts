@@ -124,7 +124,10 @@ export function notionalFlaw(
 /** Cursor for a page of open orders: identifies the last order of the previous page. */
 export type OpenOrderPlace = { readonly placedAtMs: number; readonly orderHash: OrderHash }
 
-/** Compares two open orders by age, oldest first, so that a list does not jump when orders are added. */
+/**
+ * Compares two open orders by age, oldest first. New orders then appear at the end of a list, so the other entries do
+ * not move.
+ */
 export function byAge(a: OpenOrderPlace, b: OpenOrderPlace): number {
   if (a.placedAtMs !== b.placedAtMs) return a.placedAtMs - b.placedAtMs
   if (a.orderHash === b.orderHash) return 0

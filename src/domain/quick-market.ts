@@ -20,8 +20,8 @@ export type Mark = {
   readonly receivedAtMs: number
   readonly via: ObservedVia
   /**
-   * True if this is certainly the provider's first observation at or after the boundary, because a stream
-   * without a gap pushed it, or because it comes from the provider's history.
+   * True if this is certainly the provider's first observation at or after the boundary. This is certain if a stream
+   * without a gap pushed it, or if it comes from the provider's history.
    */
   readonly exact: boolean
   /** The provider's report, unchanged. */
@@ -29,8 +29,9 @@ export type Mark = {
 }
 
 /**
- * The prices that decided the outcome: two marks (start and end) of one source. If at least half of the sources
- * contradict the end mark, the source's average replaces the end mark.
+ * The prices that decided the outcome: a start mark and an end mark of one source. The end mark decides if, among the
+ * voting sources, more moved in the same direction as this source than in the opposite direction. Otherwise `average`,
+ * the source's mean price before the end, decides.
  */
 export type QuickResolution = {
   readonly source: PriceSource
@@ -56,9 +57,9 @@ export type SourceMarks = {
   readonly start: Mark | null
   readonly end: Mark | null
   /**
-   * True if the source has a vote. The source being judged always has a vote. Any other source has a vote if it
-   * reported both prices and neither price is contradicted. A price is contradicted if other sources reported the same
-   * boundary, and none of them reported a similar price.
+   * True if the source has a vote. Votes confirm or contradict the price move of one source, called the judged source,
+   * which always has a vote. Any other source has a vote if it reported both prices and neither is contradicted. A
+   * price is contradicted if other sources reported prices at the same boundary and none of these is similar.
    */
   readonly counts: boolean
 }
@@ -66,7 +67,7 @@ export type SourceMarks = {
 /** Mean of a source's reports at equal intervals before the end of a market, rounded down. */
 type AveragePrice = { readonly price: number; readonly marks: readonly Mark[] }
 
-/** Terms of a quick market that has no row in the database yet. */
+/** Terms of a quick market, set before the market has a row in the database. */
 export type QuickTerms = {
   readonly marketId: MarketId
   readonly chainId: number
@@ -86,15 +87,15 @@ export type QuickTerms = {
 export type QuickMarket = QuickTerms & {
   readonly id: number
   /**
-   * The sources' reports if they contradict each other; null if the market is not contested. The `outcome` in
-   * this record follows from the prices of one source, and does not resolve the market.
+   * Reports of the price sources, if they contradict each other and the oracle must decide. Null if the market is not
+   * contested. The `outcome` in this record follows from the prices of one source, and does not resolve the market.
    */
   readonly contested: QuickResolution | null
   readonly resolution: QuickResolution | null
   readonly resolvedAtMs: number | null
   /**
-   * Hash of the transaction that created the market, and hash of the transaction that reported its outcome or opened it
-   * to the oracle. Each hash is '' until its transaction is sent.
+   * `createTxHash`: transaction that created the market. `reportTxHash`: transaction that reported its outcome, or that
+   * opened it to the oracle. Each hash is '' until its transaction is sent.
    */
   readonly createTxHash: string
   readonly reportTxHash: string
@@ -159,8 +160,8 @@ export function averagedSecs(endSec: number, intervalSec: number): number[] {
 }
 
 /**
- * Returns the interval in seconds between the samples of an average. The report of a sample must be from the interval
- * that begins at the sample's time.
+ * Returns the interval in seconds between the samples of an average. A report counts for a sample only if it is made
+ * less than one interval after the sample's time.
  */
 export function averagedStepSec(intervalSec: number): number {
   return averaging(intervalSec).stepSec

@@ -9,7 +9,10 @@ import { type Mark, outcomeOf, type QuickResolution, type SourceMarks } from './
 
 const BPS = 10_000
 
-/** Returns the move of a source's price in basis points; undefined if the start or the end is missing. */
+/**
+ * Returns the change of a source's price from start to end, in basis points. Returns undefined if either price is
+ * missing.
+ */
 export function moveBps({ start, end }: Pick<SourceMarks, 'start' | 'end'>): number | undefined {
   if (start === null || end === null) return undefined
   return ((end.price - start.price) / start.price) * BPS
@@ -17,19 +20,19 @@ export function moveBps({ start, end }: Pick<SourceMarks, 'start' | 'end'>): num
 
 type Votes = {
   /**
-   * Number of sources whose price moved in the same direction as the judged source's price, including the
-   * judged source.
+   * Number of sources whose price moved in the same direction as that of the judged source, including the judged
+   * source. The judged source is the source whose price move the votes confirm or contradict.
    */
   readonly supporters: number
   readonly opponents: number
-  /** Number of opponents whose price move differs from the judged source's move by more than the bound. */
+  /** Number of opponents whose price change differs from that of the judged source by more than `boundBps`. */
   readonly farOpponents: number
 }
 
 /**
- * Counts the sources whose price moved in the same direction as the judged source's price, and those whose price moved
- * in the opposite direction. If the judged source's two prices are equal, its direction counts as up. Any other source
- * with two equal prices has no vote.
+ * Compares each source's price move from start to end with the move of the judged source. Counts the moves in the same
+ * direction and those in the opposite direction. If both prices of the judged source are equal, its direction counts as
+ * up. If both prices of another source are equal, that source is not counted.
  */
 export function votesOn(
   judged: { readonly source: PriceSource; readonly start: Mark; readonly end: Mark },

@@ -39,14 +39,11 @@ export type TypedMessage = {
 export type SignedMessage = TypedMessage & {
   readonly signature: SignedPermit
   /**
-   * Path of the object in the request that contains the signature's fields, such as `redemptions[1].`; empty for the
-   * request itself.
+   * Path of the object in the request that contains the signature, such as `redemptions[1].`. Empty if the request
+   * itself contains the signature.
    */
   readonly path: string
-  /**
-   * True for the permit of a bond. In the request, the fields of this permit have other names than the fields of other
-   * signatures.
-   */
+  /** True for the permit of a bond. In the request, its fields have other names than the fields of other signatures. */
   readonly isBond: boolean
 }
 
@@ -57,8 +54,8 @@ type MessageContracts = {
 }
 
 /**
- * The owner's nonce at the operation's contract. `bond`: the owner's nonce at the stablecoin, and the amount of the
- * bond.
+ * `nonce`: the owner's nonce at the contract that the operation calls. `bond`: the amount of the bond, and the owner's
+ * nonce at the stablecoin.
  */
 export type MessageNonces = {
   readonly nonce: bigint

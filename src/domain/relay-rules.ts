@@ -28,7 +28,9 @@ export type RelayTerms = {
 }
 
 const NO_COLLECTION = `0x${'0'.repeat(64)}`
-/** Index sets of YES and of NO; both together redeem all tokens of a holder. */
+/**
+ * Index sets of the outcomes YES and NO. If a redemption contains both index sets, it redeems all tokens of the holder.
+ */
 const INDEX_SETS: readonly string[] = ['1', '2']
 
 export function relayFlaw(
@@ -136,7 +138,7 @@ function delegationFlaw(
   if (until !== '0' && BigInt(until) <= BigInt(nowSec)) {
     return invalid(
       'until',
-      `must be 0 to revoke the delegate, or a time after now (${nowSec} Unix seconds)`,
+      `must be 0 to revoke the delegate, or a time in Unix seconds after now (${nowSec})`,
     )
   }
   if (markets.length > DELEGATE_MARKETS_MAX) {

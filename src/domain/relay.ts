@@ -37,7 +37,7 @@ export type Redemption = SignedPermit & {
   readonly parentCollectionId: string
   readonly conditionId: MarketId
   readonly indexSets: readonly Uint256[]
-  /** The market's contract. It is not signed: the condition alone identifies the market. */
+  /** The market's contract. The owner does not sign it, because the condition alone identifies the market. */
   readonly marketAddress?: Address
 }
 
@@ -120,8 +120,8 @@ export type RelayOperation =
 export type RelayKind = RelayOperation['kind']
 
 /**
- * Gas budget that pays for an operation. Redemptions, and the market settlements that they wait for, have a separate
- * budget. So no other operation can use up the gas that winners need.
+ * Gas budget that pays for an operation. Redemptions have a separate budget, which also pays for the market settlements
+ * that they wait for. So other operations cannot use up the gas that winners need.
  */
 export type RelayPurpose = 'redemption' | 'other'
 
@@ -154,7 +154,7 @@ export type RelayRecord = {
   readonly attempt: number
   /** Transaction hash; empty until a transaction is signed. */
   readonly txHash: string
-  /** Cost in gas: the limit until the transaction is mined, then the gas used. */
+  /** Gas of the operation: the gas limit until the transaction is mined, then the gas used. */
   readonly gas: number
   readonly reason: string
   readonly openedAtMs: number

@@ -1,11 +1,11 @@
 /**
- * Reference of a settlement transaction in the journal: its trades, and the extra gas that traders may have caused
- * beyond the gas of their fills.
+ * The text that the journal stores with a settlement transaction. It lists the trades, and the extra gas that traders
+ * may have caused in addition to the gas of their fills.
  */
 
 import type { Address, TradeId } from './ids.ts'
 
-/** Maximum extra gas of each trader whose orders have permits or whose account has code. */
+/** Maximum extra gas per trader. Only permits of orders and the code of a contract account cause extra gas. */
 export type ExtraGas = Readonly<Record<Address, number>>
 
 type SettlementReference = {

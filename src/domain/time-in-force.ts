@@ -34,8 +34,8 @@ export const isImmediate = (timeInForce: TimeInForce | undefined): boolean =>
   timeInForce === 'IOC' || timeInForce === 'FOK'
 
 /**
- * The part of an order that would be filled immediately: the price of the first match (0 if nothing matches),
- * and the quantity.
+ * Immediate matches of an order. `price`: the price of the first match, or 0 if nothing matches. `filled`: the
+ * matched quantity.
  */
 type Fill = { readonly price: number; readonly filled: number | bigint }
 

@@ -19,24 +19,24 @@ const SELLS: readonly [Leg, Leg] = [
   { side: SELL, outcome: NO },
 ]
 
-/** Returns the leg of the buyer; in a merge the buyer is the taker, who sells the other outcome. */
+/** Returns the leg of the recorded buyer. In a merge this is the taker, who sells the other outcome. */
 export function buyerLeg({ kind, outcome }: Parted): Leg {
   return kind === 'merge' ? SELLS[otherOutcome(outcome)] : BUYS[outcome]
 }
 
-/** Returns the leg of the seller; in a mint the seller is the taker, who buys the other outcome. */
+/** Returns the leg of the recorded seller. In a mint this is the taker, who buys the other outcome. */
 export function sellerLeg({ kind, outcome }: Parted): Leg {
   return kind === 'mint' ? BUYS[otherOutcome(outcome)] : SELLS[outcome]
 }
 
 type Priced = Parted & { readonly price: Price; readonly size: Shares }
 
-/** Returns the collateral that the buyer pays, or receives in a merge. */
+/** Returns the collateral that the recorded buyer pays. In a merge the recorded buyer receives this amount instead. */
 export function buyerAmount({ kind, price, size }: Priced): number {
   return kind === 'merge' ? complementCost(price, size) : costCeil(price, size)
 }
 
-/** Returns the collateral that the seller receives, or pays in a mint. */
+/** Returns the collateral that the recorded seller receives. In a mint the recorded seller pays this amount instead. */
 export function sellerAmount({ kind, price, size }: Priced): number {
   return kind === 'mint' ? complementCost(price, size) : costCeil(price, size)
 }

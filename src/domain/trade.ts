@@ -19,9 +19,9 @@ export const TRADE_STATUSES = ['matched', 'submitted', 'confirmed', 'failed', 'r
 export type TradeStatus = (typeof TRADE_STATUSES)[number]
 
 /**
- * One fill. A mint or merge is recorded as a trade of the maker's outcome at the maker's price. In a mint the
- * maker is the buyer. The taker, who buys the other outcome, is recorded as the seller. In a merge the maker
- * is the seller. The taker, who sells the other outcome, is recorded as the buyer.
+ * One fill. A mint or merge is recorded as a trade of the maker's outcome at the maker's price. In a mint both sides
+ * buy: the maker is recorded as the buyer, and the taker as the seller. In a merge both sides sell: the maker is
+ * recorded as the seller, and the taker as the buyer.
  */
 export type Trade = {
   readonly tradeId: TradeId
@@ -68,11 +68,11 @@ export type TradeWithOrders = Trade & {
 /** Facts about an unsettled trade that survive a crash of settlement. */
 export type TradeNote = {
   readonly tradeId: TradeId
-  /** Time for which the chain was reachable since settlement first read the trade. */
+  /** Time since settlement first read the trade, in milliseconds, without the time when the chain was unreachable. */
   readonly reachableMs: number
   readonly retries: number
   readonly wastedGas: number
-  /** Set if the chain rejected the trade in a block because one side was at fault. */
+  /** Set if a transaction in a block showed that the chain rejects the trade; contains the side at fault. */
   readonly refusal?: TradeRefusal
 }
 
@@ -82,7 +82,7 @@ export type TradeRefusal = { readonly fault: FaultySide; readonly reason: string
 export type TradeToSettle = TradeWithOrders & {
   readonly tradeKey: string
   /**
-   * Set if the chain rejected this trade in a block that a reorg has since removed. The trade fails, unless another
+   * Set if the chain rejected this trade in a block that a reorg removed later. The trade still fails, unless another
    * transaction has settled it meanwhile.
    */
   readonly refusal?: TradeRefusal

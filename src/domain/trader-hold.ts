@@ -1,14 +1,15 @@
 /**
- * A hold: the market threads reject a trader's new orders that need an approval or allowance while the relayer revokes
- * it. A market thread answers a hold with the trader's needs: the numbers of open orders and unsettled trades, and the
- * allowance that they need. No new order can add to these needs while the relayer decides whether to revoke.
+ * A hold makes the market threads reject new orders of a trader that depend on an approval, an allowance or a permit.
+ * The relayer sets the hold before it sends an operation that can take one of these away. Each market thread answers
+ * with the trader's needs: the numbers of open orders and unsettled trades, and the allowance that they need. During
+ * the hold, no new order can add to these needs while the relayer decides whether to send the operation.
  */
 
 import type { Address, TradeId } from './ids.ts'
 
 /**
- * Kinds of orders that a hold rejects. `permit-buys`: buys with a permit, because that permit and the relayed operation
- * use the same nonce.
+ * Kinds of orders that are rejected while the relayer sends an operation of the trader. `permit-buys`: buys with a
+ * permit. The operation uses up the owner's next permit nonce, so a permit with the same nonce would become invalid.
  */
 export type HeldOrders = 'sells' | 'buys' | 'permit-buys'
 
@@ -19,8 +20,8 @@ export type TraderHold = {
   readonly orders: readonly HeldOrders[]
   readonly untilMs: number
   /**
-   * True for a renewal of a hold. The market threads do not compute the trader's needs again, because the relayer
-   * already has them.
+   * True if the relayer already has the trader's needs, for example when it renews a hold. The market threads then do
+   * not compute the needs again.
    */
   readonly again?: true
 }
@@ -32,7 +33,7 @@ export type UnsettledTrades = { readonly count: number; readonly tradeIds: reado
 export type TraderNeeds = {
   readonly openBuys: number
   readonly openSells: number
-  /** Allowance that the buys need, in millionths of the stablecoin. */
+  /** Allowance that the open buys need, in millionths of the stablecoin. */
   readonly openCost: bigint
   readonly unsettledCost: bigint
   readonly buys: UnsettledTrades

@@ -1,9 +1,10 @@
 /**
- * Pauses of traders after a trade failed, or would have failed, by their fault. Each further fault doubles the pause.
- * Trades that fail during a pause belong to the same fault, because the trader could place no order meanwhile. Every
- * market thread has all pauses of a chain. The thread that logs a failure records the pause immediately, and settlement
- * forwards it to the other threads. If two pauses of a trader differ, the later one is kept, so the number and order of
- * updates do not matter.
+ * Pauses of traders. A trader can place no orders for a time after a trade failed, or would have failed, by the
+ * trader's fault. Each further fault doubles the pause. Trades that fail during a pause do not count as further faults,
+ * because they were matched before the pause. Every market thread knows all pauses of a chain. The thread that logs a
+ * failed trade records the pause immediately, and settlement forwards the pause to the other threads. If a thread
+ * receives two different pauses of a trader, it keeps the one that ends later. So repeated or reordered messages do no
+ * harm.
  */
 
 import type { Address } from './ids.ts'
@@ -13,7 +14,7 @@ import { remember } from './remember.ts'
 export class TraderPauses {
   readonly #firstMs: number
   readonly #maxMs: number
-  /** Pauses of each chain; traders with the newest faults are last. */
+  /** Pauses of traders, by chain. In each chain, traders with the newest faults are last. */
   readonly #chains = new Map<number, Map<Address, TraderPause>>()
 
   constructor({ firstMs, maxMs }: { readonly firstMs: number; readonly maxMs: number }) {
@@ -32,8 +33,8 @@ export class TraderPauses {
   }
 
   /**
-   * Merges pauses from another thread. Returns the pauses that were recorded, because their traders had no pause or a
-   * pause that ends earlier.
+   * Merges pauses from another thread. Records a pause if its trader has none, or one that ends earlier. Returns the
+   * recorded pauses.
    */
   merge(pauses: readonly TraderPause[]): TraderPause[] {
     return pauses.filter((pause) => {
@@ -53,7 +54,7 @@ export class TraderPauses {
     return [...this.#chains.values()].flatMap((traders) => [...traders.values()])
   }
 
-  /** Removes pauses whose last fault is too old to lengthen a further pause. */
+  /** Removes pauses whose last fault is so old that a new fault would start with the shortest pause again. */
   sweep(nowMs: number): void {
     for (const traders of this.#chains.values()) {
       for (const [trader, { atMs }] of traders) {

@@ -1,18 +1,16 @@
 /**
- * The operator's cost of settling a trader's trades in a day (UTC), and its limits. Settlement has no fees,
- * so the operator pays the gas of every fill.
+ * The operator's cost of settling a trader's trades in a day (UTC), and its limits. Settlement has no fees, so the
+ * operator pays the gas of every fill.
  *
- * An order pays for at most one fill. In one match, every fill but the last completely fills a maker's order,
- * and that maker pays for the fill. The taker pays for the last fill. So a trader who splits an amount into
- * many small orders pays for each of them, as maker or taker. No trader can use up the budget of another by
- * trading with them.
+ * Each fill is charged to one trader. In one match, every fill but the last completely fills a maker's order, and is
+ * charged to that maker. The last fill is charged to the taker. So a trader who splits an amount into many small orders
+ * is charged for each of them, as maker or taker. No trader can use up the budget of another by trading with them.
  *
  *   Eve places 500 asks of $1, Ann buys all of them for $500   Eve pays for 499 fills, Ann for 1
  *   Ann places one ask of $500, Eve buys $1 of it 500 times   Eve pays for 500 fills, Ann for none
  *
- * Gas of a fill that failed on chain by the fault of one side is charged to that side, in a separate budget.
- * Gas that an account adds by its code or its permits is charged to that account, even if another trader pays
- * for the fill.
+ * If a fill fails on chain by the fault of one side, its gas is charged to that side, in a separate budget. Gas that an
+ * account adds by its code or its permits is charged to that account, even if another trader pays for the fill.
  */
 
 import type { Address } from './ids.ts'
@@ -22,8 +20,8 @@ export type TraderSpending = {
   /** Number of fills charged to the trader: fills in finished transactions, except failed fills. */
   readonly fills: number
   /**
-   * Gas of fills charged to the trader, including the gas of the trader's permits and account code in these
-   * transactions. Fills that failed on chain by the fault of one side are not included.
+   * Gas that is charged to the trader: the gas of the trader's fills, and of the trader's permits and account code in
+   * the same transactions. Fills that failed on chain by the fault of one side count in `failedGas` instead.
    */
   readonly gas: number
   /**

@@ -6,9 +6,9 @@
 import type { Address } from './ids.ts'
 
 /**
- * `open` until the chain has decided and the service that sent the transaction has handled the result. `cancelled`: a
- * blank transaction, which does nothing, has used the nonce. `lost`: a transaction that is not in the journal has used
- * the nonce.
+ * States of a transaction. `open`: the chain has not decided yet, or the service that sent the transaction has not
+ * handled the result yet. `cancelled`: a blank transaction, which does nothing, has used the nonce instead. `lost`: a
+ * transaction that is not in the journal has used the nonce instead.
  */
 const TRANSACTION_STATES = ['open', 'succeeded', 'reverted', 'cancelled', 'lost'] as const
 export type TransactionState = (typeof TRANSACTION_STATES)[number]
@@ -19,7 +19,9 @@ export type TransactionRow = {
   readonly chainId: number
   readonly sender: Address
   readonly nonce: number
-  /** Number of changes of this row, so that a late write does not undo a newer one. */
+  /**
+   * Increases with each change of the row. The journal ignores a lower revision, so a late write undoes no newer one.
+   */
   readonly revision: number
   /** Purpose: `settlement`, `relay`, …; each service finds its own rows by their purpose. */
   readonly purpose: string

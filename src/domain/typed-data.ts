@@ -33,7 +33,7 @@ type NonceSource = {
 
 /**
  * One entry of `signatures` in `/api/v1/config`. If a message concerns a single market, its domain has no
- * `verifyingContract`: the market's `contractAddress` is used.
+ * `verifyingContract`. The signer must then use the market's `contractAddress`.
  */
 export type SignatureScheme = {
   readonly domain: Omit<TypedDataDomain, 'verifyingContract'> &

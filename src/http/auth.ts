@@ -26,7 +26,7 @@ type TokenPayload = { readonly kid: string; readonly ts: number; readonly n: str
 export type Authenticator = {
   /** Returns the owner of the token in the header, or a rejection if the token is invalid. */
   identify(authorization: string): Promise<Principal | Rejection>
-  /** Returns the owner of a key that was already identified; a rejection if the key is no longer valid. */
+  /** Returns the owner of a key that a token identified earlier, or a rejection if the key is no longer valid. */
   confirm(keyId: string): Promise<Principal | Rejection>
   /** Called when the store has a new key. */
   registered(key: ApiKey): void
@@ -60,8 +60,9 @@ type AuthenticatorOptions = {
   readonly claim?: ClaimToken | undefined
   readonly clock: Clock
   /**
-   * Start time of this process. Single-use tokens issued earlier count as expired, because the process has forgotten
-   * which of them were used. With `claim` they are accepted, because `claim` remembers uses across restarts.
+   * Start time of this process. Without `claim`, single-use tokens issued before it are rejected as expired, because
+   * the process has forgotten which of them were used. With `claim` they are accepted, because `claim` remembers uses
+   * across restarts.
    */
   readonly startedAtMs: number
   /** Maximum number of cached signatures, if tokens may be used more than once. */
@@ -73,7 +74,7 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
   const keys = makeKeyCache(options)
   const { keyInForce } = keys
   const firstSec = options.claim === undefined ? Math.ceil(options.startedAtMs / 1_000) : 0
-  /** Public key that verified the signature, for each reusable token. */
+  /** Cached tokens that may be used more than once, each with the public key that verified its signature. */
   const fitting = new Map<string, string>()
 
   /** Uses up a single-use token. Returns a rejection if the token was used before, or if its use cannot be recorded. */
@@ -89,7 +90,7 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
     if (use === 'full') return reject('OVERLOADED')
     if (options.claim !== undefined) {
       const refused = await options.claim({ keyId, nonce, issuedSec })
-      // OVERLOADED means that the store has recorded nothing, so the client may retry with the same token.
+      // OVERLOADED means that the store did not record the use. The client may then retry with the same token.
       if (refused?.rejected === 'OVERLOADED') nonces.release(keyId, nonce)
       if (refused !== undefined) return refused
     }
@@ -115,8 +116,8 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
       if (isRejection(found)) return found
       const { key, publicKey } = found
       if (options.singleUse || fitting.get(token) !== key.publicKey) {
-        // The signature covers the decoded bytes of the first segment. A signature over the segment's characters is
-        // accepted too, since the published description can be read that way.
+        // A token's signature covers the decoded bytes of its first segment. The published description can also be read
+        // as the segment's characters, so a signature over these is accepted too.
         const fits =
           (await verified(publicKey, payloadBytes, signature)) ||
           (await verified(publicKey, Buffer.from(segment, 'latin1'), signature))
@@ -172,8 +173,8 @@ function readToken(token: string): TokenParts | undefined {
 }
 
 /**
- * Maximum clock error of a client in seconds. If `ts` of a token is further ahead, its unit is probably
- * wrong, such as milliseconds, so the error does not blame the client's clock.
+ * If `ts` of a token is ahead by more than this many seconds, the cause is probably a wrong unit, such as milliseconds,
+ * and not a wrong clock. The error then does not blame the client's clock.
  */
 const CLOCK_OFF_SEC_MAX = 86_400
 

@@ -33,7 +33,7 @@ export function makeCallFailures(options: {
       const { route } = call.compiled
       log.warn(
         { requestId: call.request.requestId, route: route.path },
-        'a request passed its deadline',
+        'a request was not answered by its deadline, so it gets an error',
       )
       answerLater(call, reject(route.method === 'GET' ? 'OVERLOADED' : 'OUTCOME_UNKNOWN'))
     }
@@ -53,8 +53,8 @@ export function makeCallFailures(options: {
   }
 
   /**
-   * Continues a read when the fair queue serves its IP address. One promise may complete hundreds of reads with long
-   * answers at once, which would delay other clients.
+   * Continues a read whose data has arrived, as soon as the fair queue gives its IP address a turn. Hundreds of reads
+   * may wait for the same promise, and sending all their answers at once would delay other clients.
    */
   function inTurn(call: Call, next: () => void): void {
     const { ip } = call.request

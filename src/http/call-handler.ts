@@ -39,8 +39,8 @@ export function makeCallHandler(parts: Parts) {
   function arrived(call: Call, body: ArrayBuffer | Buffer): void {
     try {
       if (asksWho(call)) {
-        // The body is parsed only after authentication. It is copied, because the chunk's memory is no longer valid
-        // after an await.
+        // The body is parsed only after authentication, which may wait for a promise. The chunk's memory is not valid
+        // after that wait, so the body is copied.
         call.bytes = Buffer.isBuffer(body) ? body : Buffer.from(Buffer.from(body))
         proceed(call)
       } else if (takeBody(call, body)) proceed(call)

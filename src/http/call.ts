@@ -70,7 +70,8 @@ export type Call = {
   held: boolean
   closeAfter: boolean
   /**
-   * True if the start of the next request on this connection is uncertain, so no further request may be served on it.
+   * True if it is uncertain where the next request on this connection starts. The connection is then closed after the
+   * answer.
    */
   endsConnection: boolean
   verdict: LimitVerdict | undefined
@@ -155,9 +156,9 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
   }
 
   /**
-   * Sends the answer in the next turn of the event loop. If the answer were sent in this turn, the library would treat
-   * the rest of the packet as another request. While the answer is pending, the library closes the connection if it
-   * finds another request.
+   * Sends the answer in the next turn of the event loop, and then closes the connection. The packet that ended the
+   * request may contain further bytes. If the answer were sent now, the library would treat these bytes as another
+   * request. While the answer is pending, the library closes the connection when it reads these bytes.
    */
   function sendLast(call: Call, reply: RawReply): void {
     call.endsConnection = false
@@ -202,9 +203,9 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
   }
 
   /**
-   * Sends a body as fast as the client reads it. If the client has not read its earlier answers, the library does not
-   * buffer the body, and the call waits. If the client sends another request meanwhile, the library closes the
-   * connection. So a client that sends requests without reading cannot fill the memory.
+   * Sends a body as fast as the client reads it. While the client has earlier answers to read, the library does not
+   * buffer the body, and the call waits. If the client sends another request during this wait, the library closes the
+   * connection. So a client that sends requests without reading answers cannot fill the memory.
    */
   function sendBody(call: Call, status: number, raw: RawReply['raw']): void {
     const { res } = call
@@ -230,8 +231,9 @@ function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw
 }
 
 /**
- * Makes the sender. All its functions must run corked: inside the request handler, a data callback, or `res.cork`. If
- * an answer cannot be sent at once, its call is held, and `release` is called when the answer is finished.
+ * Makes the sender. Call its functions only where the library joins writes (corks them): in the request handler, in a
+ * data callback, or in `res.cork`. If an answer cannot be sent at once, its call counts as a request in flight.
+ * `release` is called when the answer is finished.
  */
 export function makeSender(options: SenderOptions): Sender {
   const { writeHead, sendRaw } = makeWriter(options)
@@ -270,8 +272,8 @@ export function makeSender(options: SenderOptions): Sender {
   }
 
   function sendTagged(call: Call, reply: RawReply): void {
-    // If the route sets a tag itself, the answer need not be hashed. Any other answer was made for this request only,
-    // so the client pays for it even if the reply is only a 304.
+    // If the route supplied a tag, the front does not hash the answer, and a 304 is free. Otherwise the answer was made
+    // for this request only, so the client pays for it even if only a 304 is sent.
     const known = reply.headers?.etag
     const etag = known ?? entityTag(reply.raw)
     const headers = { ...reply.headers, etag }

@@ -1,7 +1,7 @@
 /**
- * Charges requests against their rate limits: on arrival, for the length of a body before it is parsed, and for the
- * number of items in body and query. Each charge is made before its work is done, except the charge for the length of
- * an answer. If a charge fails, the request is refused here.
+ * Charges requests against their rate limits. A request is charged on arrival, for the length of its body, for the
+ * items in body and query, and for the length of its answer. The answer is charged after it was made. Every other
+ * charge is made before the work that it pays for. If a charge fails, the request is refused here.
  */
 
 import { SMALL_BODY_BYTES_MAX } from '#domain/limits.ts'
@@ -15,7 +15,7 @@ export type Arrival = {
   readonly route: string
   readonly auth: AuthClass
   readonly cost: CostClass
-  /** Multiple of the route's cost that is charged; 1 by default. */
+  /** Factor that multiplies the cost of the route's class; 1 by default. */
   readonly weight?: number
   readonly ip: string
   /** The `Authorization` header, '' if there is none; read on `write` and `token` routes only. */
@@ -30,8 +30,8 @@ export type LimitHooks = {
    */
   readonly limit?: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict | undefined
   /**
-   * Charges further multiples of a request's cost, such as for a body with several items. `times` is the number of
-   * multiples not charged yet. `isDone` is true if the work is already done, so that it is charged in any case.
+   * Charges further multiples of a request's cost, for example for a body with several items. `times`: the number of
+   * multiples not charged yet. `isDone`: true if the work is already done, so the charge is made even above the limit.
    */
   readonly limitMore?: (
     arrival: Arrival,
@@ -43,16 +43,16 @@ export type LimitHooks = {
 
 export type Charges = {
   /**
-   * Charges the cost of the call's route once, or the cost of the class `cost` if given. Like `body`,
-   * `answer` and `rest`, returns false if the call has been refused.
+   * Charges the cost of the call's route once, or the cost of the class `cost` if given. Returns false if the charge
+   * failed and the call has been refused. `body`, `answer` and `rest` also return false in this case.
    */
   arrival(call: Call, cost?: CostClass): boolean
   /** Charges for a body of this length, because even parsing and refusing a body costs time. */
   body(call: Call, bytes: number): boolean
   /**
-   * Charges for an answer of this length. The length stands for the bandwidth and for the work of making the answer.
-   * The work is already done, so the charge is always made. If the client was already in debt before the charge, it
-   * gets a rejection instead of the answer.
+   * Charges for an answer by its length, which stands for the bandwidth and for the work of making the answer. The work
+   * is already done, so the charge is always made. If the client's rate limit was in debt before the charge, a
+   * rejection is sent instead of the answer.
    */
   answer(call: Call, bytes: number): boolean
   /** Charges for further items of a request, or for a request that is more expensive than usual. */
@@ -84,9 +84,8 @@ export function makeCharges(
   }
 
   /**
-   * Charges a request until `times` times the cost of its route is paid. Earlier charges for the same
-   * request, such as for the length of its body, count towards this total. Returns false if the request has
-   * been refused.
+   * Raises the total charge of a request to `times` times the cost of its route. Charges made earlier for the request,
+   * such as for the length of its body, are part of this total. Returns false if the request has been refused.
    */
   function pays(call: Call, times: number, isDone = false): boolean {
     const more = times - call.timesPaid

@@ -58,7 +58,10 @@ export function makeClientIp(trusted: readonly string[]): ClientIp {
 
 const NETWORK = '::/64'
 
-/** Returns the unit of rate limits: an IPv4 address, or the /64 of an IPv6 address. A range is returned unchanged. */
+/**
+ * Returns the range to which rate limits apply: an IPv4 address itself, or the /64 of an IPv6 address. If the input is
+ * already a range, returns it unchanged.
+ */
 export function limitedRange(ip: string): string {
   if (!ip.includes(':') || ip.endsWith(NETWORK)) return ip
   const [head = '', tail] = ip.split('::')
@@ -74,7 +77,10 @@ export function limitedRange(ip: string): string {
     .join(':')}::/64`
 }
 
-/** Returns the /48 of an IPv6 range, which may belong to a single customer of a provider; undefined for IPv4. */
+/**
+ * Returns the /48 that contains an IPv6 range, because a provider may assign a whole /48 to one customer. Returns
+ * undefined for IPv4.
+ */
 export function siteOf(range: string): string | undefined {
   if (!range.endsWith(NETWORK)) return undefined
   const groups = range.slice(0, -NETWORK.length)

@@ -32,8 +32,8 @@ export type CompiledRoute = {
   readonly heads: Map<string, string>
   readonly jsonHead: string
   /**
-   * Like `jsonHead`, for answers that are not successes. They must not be cached: a cache that clients share would send
-   * the refusal of one client to the others.
+   * Like `jsonHead`, but forbids caching. Used for answers that are not successes. If they were cached, a cache that
+   * clients share could send the refusal of one client to the others.
    */
   readonly refusedHead: string
   readonly fixed: readonly HeaderLine[]
@@ -98,8 +98,8 @@ function headBlock(contentType: string, lines: readonly HeaderLine[]): string {
 }
 
 /**
- * Returns the fixed lines for a content type. The cache needs no limit: content types come from routes and never from
- * clients, so they are few.
+ * Returns the content type joined with the fixed header lines, from a cache. The cache needs no limit: content types
+ * come from routes and never from clients, so they are few.
  */
 export function headOf(compiled: CompiledRoute, contentType: string): string {
   let head = compiled.heads.get(contentType)

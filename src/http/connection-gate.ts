@@ -1,8 +1,8 @@
 /**
- * Limits connections, in total and per IP range. The library reports that a connection ended but not which one, so the
- * gate cannot count connections per range. Instead it reads the number of connections per range from the kernel's list,
- * at most every 3 s while many connections are open. Between two reads, a range's rate limit bounds the number of
- * connections that it can open.
+ * Limits connections, in total and per IP range. When a connection ends, the library does not report which one it was.
+ * So the gate cannot count connections per range itself. Instead it reads these counts from the kernel's list of TCP
+ * connections, at most every 3 s while many connections are open. Between two reads, a range's rate limit bounds the
+ * number of connections that it can open.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -32,16 +32,17 @@ export type Refusal = {
   readonly isSilent?: boolean
 }
 
-/** Minimum time between two reads of the kernel's list, in milliseconds. */
+/** Minimum time between two reads of the kernel's list of TCP connections, in milliseconds. */
 const COUNT_EVERY_MS = 3_000
 /**
- * Age in milliseconds from which counts are ignored. The list is not read while few connections are open, so the last
- * counts may be from a time when a client had far more connections than now.
+ * Age in milliseconds from which the counts per IP range are ignored. The counts are not updated while few connections
+ * are open. So old counts may be from a time when a client had far more connections than now.
  */
 const COUNTS_OLD_MS = 2 * COUNT_EVERY_MS
 /**
- * The kernel's list is read only while this thread has more connections than this share of the limit per IP
- * range. The share is small, because a range may have more connections in other threads.
+ * Share of the limit per IP range. The kernel's list of TCP connections is read only while this thread has more
+ * connections in total than this share of the limit. The share is small, because a range may have more connections in
+ * other threads.
  */
 const WATCHED_SHARE = 0.1
 

@@ -1,6 +1,7 @@
 /**
- * Counts the connections to a port of this process, by IP range and by /48. The kernel's list contains the connections
- * of all threads. Only Linux has such a list; on other systems connections are not counted.
+ * Counts the connections to a port of this process, by IP range and by IPv6 /48. Reads them from the kernel's list of
+ * TCP connections, which contains those of all threads. Only Linux has such a list, so other systems do not count
+ * connections.
  */
 
 import { readFile } from 'node:fs/promises'

@@ -1,12 +1,12 @@
 /**
- * Collects the amounts recently drawn from rate-limit buckets. Fronts that do not share memory publish their draws to
- * each other at intervals. Refused draws are not collected. Only `bucketsMax` buckets are tracked, so an attacker with
- * many IP addresses cannot use up the memory.
+ * Collects draws: the amounts that requests recently took from rate-limit buckets. Fronts that do not share memory
+ * publish their draws to each other at intervals. Refused draws are not collected. Only `bucketsMax` buckets are
+ * tracked, so an attacker with many IP addresses cannot use up the memory.
  */
 
 /**
- * A draw from a bucket: the name of the bucket, the amount, and the capacity of the bucket. Amount and capacity are in
- * milliseconds of refill time.
+ * A draw from a bucket: the name of the bucket, the amount, and the capacity of the bucket. Amount and capacity are
+ * given as the time in milliseconds in which the bucket refills them.
  */
 export type Draw = readonly [name: string, spentMs: number, capacityMs: number]
 

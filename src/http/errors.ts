@@ -193,8 +193,8 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   RELAYER_UNAVAILABLE: {
     status: 503,
     sentence: 'the relayer is unavailable: retry after the seconds in Retry-After',
-    // The pause is long: a relayer without ether works again only when its operator has sent it some. That takes longer
-    // than all retries of the SDK.
+    // A relayer without ether works again only after its operator has sent it ether. That takes longer than all retries
+    // of the SDK, so the pause is long.
     retryAfterSec: 60,
   },
   PART_UNAVAILABLE: {

@@ -16,13 +16,14 @@ export type FairTurns = {
   /** Counts the time of work that was done immediately. */
   done(ip: string, beganMs: number): void
   /**
-   * Does the work in a later turn, after earlier work of its address. Returns false if too much work of the address is
-   * waiting.
+   * Queues the work for a later turn, after earlier work of the same IP address. Returns false if too much work of this
+   * address already waits.
    */
   wait(ip: string, work: WaitingWork): boolean
   /**
-   * Schedules long work of this IP address. Returns undefined if the work may start now, or if too much work of the
-   * address already waits. Otherwise returns a promise that resolves in a turn in which nothing else runs.
+   * Schedules long work of this IP address. Returns undefined if the caller may start now. Also returns undefined if
+   * too much work of the address already waits. Otherwise returns a promise. In the turn of the event loop in which the
+   * promise resolves, no further queued work runs.
    */
   next(ip: string): Promise<void> | undefined
   waiting(): number
@@ -31,7 +32,7 @@ export type FairTurns = {
 type WaitingWork = {
   readonly bytes: number
   readonly run: () => void
-  /** Called instead of `run` if too much work waits in total and this IP address has the most waiting work. */
+  /** Called instead of `run` if the queue is full in total and this IP address has the most waiting work. */
   readonly refuse: () => void
 }
 
@@ -64,7 +65,7 @@ export const ADDRESSES_MAX = 10_000
 const COMPARED_MAX = 50
 
 type Work = WaitingWork & {
-  /** True if the work continues after `run` has returned. In that case nothing else runs in the same turn. */
+  /** True if the work continues after `run` has returned. No further queued work then runs in the same turn. */
   readonly isAlone: boolean
 }
 type Address = {
@@ -123,8 +124,8 @@ export function makeFairTurns(
   let [spentMs, spentAtMs] = [0, 0]
   let isPlanned = false
   /**
-   * The last task of a slice, if the task continues after `run` has returned. When the next slice begins, the time
-   * since `run` returned is charged to the IP address of the task.
+   * Set if the last task of a slice continues after its `run` has returned. When the next slice begins, the time since
+   * that return is charged to the task's IP address.
    */
   let going: { readonly address: Address; readonly sinceMs: number } | undefined
 
@@ -225,7 +226,8 @@ export function makeFairTurns(
         return undefined
       }
       const { promise, resolve: run } = Promise.withResolvers<void>()
-      // The request was already admitted, so this task must not be refused: `refuse` does the same as `run`.
+      // The request was already admitted, so its work must start even if the full queue drops this task. Therefore
+      // `refuse` starts the work, as `run` does.
       return wait(ip, { bytes: 0, run, refuse: run, isAlone: true }) ? promise : undefined
     },
     waiting: () => waiting,

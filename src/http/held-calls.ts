@@ -25,12 +25,12 @@ type HeldCalls = {
   readonly drain: () => Promise<void>
 }
 
-/** Interval of the deadline check in milliseconds. A missed deadline is detected up to this much late. */
+/** Interval of the deadline check in milliseconds. A missed deadline is detected at most this much later. */
 const SWEEP_MS = 50
 
 export function makeHeldCalls(options: {
   readonly clock: Clock
-  /** Called at each check for every request that is past its deadline, until the request ends. */
+  /** Called at each deadline check for every request that is past its deadline, until that request ends. */
   readonly overdue: (call: Call) => void
   /**
    * Maximum number of requests in flight of one IPv4 address or IPv6 /64. An IPv6 /48 may have `siteTimes`

@@ -1,7 +1,8 @@
 /**
- * Lists whose items are cached as bytes. A list is joined again only when an item changed, and compressed once for all
- * clients, on the thread pool. A long list that changes faster than it can be compressed is sometimes sent
- * uncompressed. The number of lists is bounded; the least recently used list is evicted.
+ * Answers that are lists of cached items. The bytes of the items are joined to one answer, which is reused until an
+ * item changes. The answer is compressed once for all clients, on the thread pool. If a long list changes faster than
+ * it can be compressed, it is sometimes sent uncompressed. The number of cached lists is bounded, and the least
+ * recently used list is evicted.
  */
 
 import { promisify } from 'node:util'
@@ -26,15 +27,18 @@ type Joined = List & {
 }
 
 export type JoinedAnswers = {
-  /** Returns the list as the answer to the request of this name, in the best accepted encoding. */
+  /**
+   * Returns the list as an answer, in the best encoding that the client accepts. `name` identifies the list in the
+   * cache.
+   */
   answer(name: string, list: List, accepted: string): RawReply | Promise<RawReply>
 }
 
 /** Minimum size in bytes of a list that is compressed. */
 const ZIPPED_BYTES_MIN = 4_096
 /**
- * Minimum size in bytes of a long list, which takes milliseconds to compress. At most a quarter of the time is spent on
- * compressing long lists (`PAUSE_TIMES`).
+ * Minimum size in bytes of a long list, which takes milliseconds to compress. After each compression of a long list, a
+ * pause of `PAUSE_TIMES` times its duration follows. So such compressions take at most a quarter of the time.
  */
 const LONG_BYTES = 128 * 1024
 /** Pause after compressing a long list, as a multiple of the time that the compression took. */

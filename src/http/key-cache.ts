@@ -1,7 +1,8 @@
 /**
- * API keys in the memory of a front. The store publishes registrations and revocations at once, so a known key needs no
- * query and keeps working while the database is slow or unavailable. Ids without a key are cached too, and few unknown
- * ids are looked up at a time, so that made-up ids do not slow down other clients.
+ * Caches API keys in a front. The store publishes registrations and revocations at once. So requests with a known key
+ * need no query, and work while the database is slow or unavailable. Ids for which no key exists are cached too. At
+ * most `LOOKUPS_MAX` unknown ids are looked up at the same time. So requests with invented ids do not slow down other
+ * clients.
  */
 
 import { createPublicKey, type KeyObject } from 'node:crypto'
@@ -25,7 +26,7 @@ const KEY_PATIENCE_MS = 500
 const KEY_GRACE_MS = 600_000
 /** Maximum number of keys, and maximum number of ids without a key, that one front caches. */
 const KEYS_CACHED_MAX = 10_000
-/** Maximum number of unknown ids that are looked up at the same time; further ones are rejected with OVERLOADED. */
+/** Maximum number of concurrent look-ups of unknown ids; requests with further ids are rejected with OVERLOADED. */
 const LOOKUPS_MAX = 64
 
 type KnownKey = { readonly key: ApiKey; readonly publicKey: KeyObject; readonly askedAtMs: number }
@@ -76,8 +77,8 @@ export function makeKeyCache(options: {
   }
 
   /**
-   * Returns the known key; undefined if there is none, or if changes of the store may have been missed since the key
-   * was read.
+   * Returns the known key if no change of the store can have been missed since the key was read. Otherwise returns
+   * undefined.
    */
   function inForce(id: string): KnownKey | undefined {
     const kept = known.get(id)
@@ -91,7 +92,8 @@ export function makeKeyCache(options: {
       key === undefined
         ? undefined
         : { key, publicKey: kept?.publicKey ?? publicKeyOf(key.publicKey), askedAtMs }
-    // A key whose read began before a revocation arrived may be out of date, so it is not cached.
+    // Do not cache the result if a key was revoked after this read began, or if a newer read has already cached the
+    // key: the result may be out of date.
     if (askedAtMs <= revokedAtMs || (kept !== undefined && kept.askedAtMs > askedAtMs)) return found
     known.delete(id)
     unknown.delete(id)

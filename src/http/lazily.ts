@@ -1,6 +1,6 @@
 /**
- * Returns a function that makes a value at its first call and returns the same value later; after a failure the next
- * call makes it again.
+ * Returns a function that makes a value at its first call and returns the same value at later calls. If making the
+ * value fails, the next call tries again.
  */
 
 export function lazily<T>(make: () => Promise<T>): () => Promise<T> {

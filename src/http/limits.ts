@@ -41,11 +41,11 @@ export type Limiter = {
    */
   readonly limit: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict
   /**
-   * Charges `times` times the cost to the buckets of the IP address and of the API key. Used for items that are known
-   * only from the body.
+   * Charges `times` times the request's cost to the bucket of the IP address and to the bucket of the API key. Used if
+   * the number of items is known only from the body.
    *
-   * With `isDone`, the charge is for work that is already done, so a bucket may go into debt. The verdict is then a
-   * refusal only if a bucket was in debt before the charge.
+   * `isDone` means that the work is already done. The charge is then always made, so a bucket may go into debt. The
+   * verdict is a refusal only if a bucket was in debt before the charge.
    */
   readonly limitMore: (
     arrival: Arrival,
@@ -58,7 +58,8 @@ export type Limiter = {
   /** Charges for opening a connection. Connections have a separate bucket, which requests cannot empty. */
   readonly limitConnection: (ip: string) => LimitVerdict
   /**
-   * Takes units from these buckets that other machines have already granted, even if a bucket becomes empty.
+   * Charges amounts that other machines have already granted to clients. Takes them from the buckets of the same names
+   * on this machine, even if a bucket becomes empty.
    */
   readonly drawnElsewhere: (draws: readonly Draw[]) => void
 }
@@ -70,10 +71,9 @@ export type Asker = {
 }
 
 /**
- * Limits orders that their traders cannot pay for. Such an order costs as much work as a valid order, because
- * the missing funds are found only at the end. The order is then counted in a separate bucket that may go
- * into debt. A client in debt cannot place orders until the bucket has refilled; reads and cancels are not
- * affected.
+ * Limits orders that their traders cannot pay for. The funds of an order are checked last, so such an order costs as
+ * much work as a valid order. Each such order is charged to a separate bucket, which may go into debt. While the bucket
+ * has too few units for an order, the client cannot place orders. The client's reads and cancels are not affected.
  */
 export type UnfundedLimit = {
   count(ip: string, principal: Principal | undefined): void
@@ -102,7 +102,7 @@ type Bucket = { readonly name: string; readonly perSecond: number; readonly burs
 const REFUSALS_PER_SECOND = 10
 const REFUSALS_BURST = 100
 
-/** Maximum number of buckets whose digest a thread caches. */
+/** Maximum number of digests that a thread caches. The digest of a bucket's name is its key in the shared table. */
 const DIGESTS_MAX = 4_096
 
 /** Tolerance for rounding errors in sums of fractions. */
@@ -190,8 +190,8 @@ function makeUnfunded(
 /**
  * Makes the rate limit of signature queries to contract accounts. A query is charged to the client's IP range and its
  * IPv6 /48, to the client's API key, and to the account. Any client may name any account, so an account has two
- * buckets. One is only for clients with an API key of the account, so other clients cannot use it up. The other one is
- * larger and for all other clients.
+ * buckets. Clients with an API key of the account share the first, which no other client can use up. All other clients
+ * share the second, which is larger.
  */
 function makeContractSignatureLimit(
   draw: (bucket: Bucket, cost: number) => LimitVerdict,
@@ -259,15 +259,16 @@ export function makeLimiter(
         waitMs = allowed ? 0 : spentMs + (isDone ? 1 : cost) * unitMs - capacityMs
         return allowed || isDone ? now + spentMs : undefined
       },
-      // If the set of records is full, the least used bucket is evicted. The client of this bucket regains only the
-      // units that were spent from it, and no other client is refused.
+      // If the table has no room for a new bucket, it evicts the least used bucket of the same set. The evicted bucket
+      // then counts as full, so its client regains only the units that it had spent. No client is refused because of a
+      // full table.
       () => true,
     )
     if ((allowed || isDone) && noted !== undefined) noted(name, cost * unitMs, capacityMs)
     return verdictOf(burst, { allowed, spentMs, waitMs, unitMs })
   }
 
-  /** Charges for work that is already done. The spent part of the bucket never exceeds `capacityMs`. */
+  /** Charges for work that is already done. Adds `spentMs` to the spent part of the bucket, up to `capacityMs`. */
   function charge(name: string, spentMs: number, capacityMs: number): void {
     table.update(
       name,

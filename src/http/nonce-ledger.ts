@@ -1,6 +1,6 @@
 /**
- * Used tokens, across all front threads. A nonce is kept exactly until its token expires, in memory of fixed size. If
- * there is no room for a nonce, its token is refused, because an unrecorded token could be used twice.
+ * Records which tokens were used, for all front threads. A nonce is kept exactly until its token expires, in memory of
+ * fixed size. If there is no room for a nonce, its token is refused, because an unrecorded token could be used twice.
  */
 
 import { SharedTable, type SharedTableMemory } from './shared-table.ts'
@@ -16,8 +16,8 @@ export type NonceLedger = {
 }
 
 /**
- * Expiration of a use that was taken back. Records cannot be removed, so a time long past makes the record count as
- * expired.
+ * Expiration that is written when a use is taken back. Records cannot be removed, but a record whose expiration is past
+ * counts as unused.
  */
 const EXPIRED_SEC = 1
 

@@ -1,6 +1,6 @@
 /**
- * Cursor for a list of trades across markets: time, sequence, fill and row of the last entry of a page.
- * Clients send the cursor's text back as `before`; only the exchange interprets it.
+ * Cursor for a list of trades from several markets. It identifies the last entry of a page by time, sequence number,
+ * index of the fill, and row. Clients send its text back as `before`, and only the exchange interprets it.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'

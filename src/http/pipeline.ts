@@ -166,15 +166,15 @@ export function makePipeline(options: {
   }
 
   /**
-   * Returns whether the request may continue. Refuses it if its client is over the rate limit, or if too many requests
-   * of its client or of all clients are in flight.
+   * Returns whether the request may continue. Refuses it if its client is over the rate limit. Also refuses it if too
+   * many requests are in flight, of this client or of all clients together.
    */
   function admitted(call: Call): boolean {
     // The request is charged first, so that refusals are not free for a client that keeps sending.
     if (!charges.arrival(call)) return false
     if (call.compiled.route.cost === 'health') return true
-    // The connection limit does not apply to a proxy, which carries many clients. So the requests in flight
-    // of each client's IP range are limited too.
+    // A trusted proxy has no connection limit, because it carries many clients. So requests in flight are limited here
+    // too, for the IP range of each client.
     const isGreedy = calls.isFullFor(call.request.ip)
     if (!isGreedy && calls.size() < settings.requestsInFlightMax) return true
     sendRejection(call, isGreedy ? TOO_MANY : reject('OVERLOADED'))

@@ -1,7 +1,7 @@
 /**
- * Checks that a port is free before several threads share it. Threads share a port by SO_REUSEPORT, and that
- * flag would let a second process of the same user share the port unnoticed. So before a process starts its
- * threads, it claims the port exclusively and releases it immediately.
+ * Checks that a port is free before several threads share it. Threads share a port by SO_REUSEPORT. With this flag, a
+ * second process of the same user could share the port unnoticed. So before a process starts its threads, it opens the
+ * port exclusively and closes it again. This fails if another process uses the port.
  */
 
 import { randomInt } from 'node:crypto'
@@ -50,7 +50,7 @@ type Refused = {
 
 export function listenFault(host: string, port: number, refused: Refused = {}): Fault {
   const { code, cause, setting } = refused
-  const hint = setting === undefined ? '' : `; ${setting}=<another port> chooses another`
+  const hint = setting === undefined ? '' : `; set ${setting} to another port`
   return code === undefined || code === 'EADDRINUSE'
     ? new Fault('PORT_IN_USE', `cannot listen on ${host}:${port}: the port is in use${hint}`, {
         retryable: true,

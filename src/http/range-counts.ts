@@ -13,7 +13,7 @@ export type RangeCounts = {
   isFull(ip: string): boolean
 }
 
-/** Share of its maximum that a range may use while all ranges together exceed their maximum. */
+/** While the total of all ranges has reached `totalMax`, a range may use only this share of its own maximum. */
 const CROWDED_SHARE = 1 / 64
 
 export function makeRangeCounts({
@@ -22,7 +22,10 @@ export function makeRangeCounts({
   siteTimes = Number.POSITIVE_INFINITY,
 }: {
   readonly perRangeMax: number
-  /** Maximum count of all ranges together; unlimited by default. Above it, only ranges that use little may use more. */
+  /**
+   * Maximum count of all ranges together; unlimited by default. Once it is reached, each range may use only
+   * `CROWDED_SHARE` of its own maximum.
+   */
   readonly totalMax?: number | undefined
   /** Maximum count of an IPv6 /48, as a multiple of `perRangeMax`; unlimited by default. */
   readonly siteTimes?: number | undefined

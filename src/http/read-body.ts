@@ -23,10 +23,10 @@ const DISCARDED_BYTES_MAX = 8 * 1024 * 1024
 const LENGTH = /^[0-9]{1,15}$/
 
 /**
- * Returns a rejection if the end of the body is ambiguous. A proxy in front of the exchange could then see a second
- * request inside the body. If a request has two lengths, the library uses the first. If the first is empty, the library
- * assumes no body. The library treats any encoding that ends in `chunked` as chunked. All header lines are scanned,
- * because a look-up by name cannot distinguish an empty header from a missing one.
+ * Returns a rejection if the end of the body is ambiguous. Otherwise a proxy in front of the exchange could treat a
+ * part of the body as a second request. If a request has two lengths, the library uses the first. If the first length
+ * is empty, the library assumes no body. The library treats every encoding that ends in `chunked` as chunked. All
+ * header lines are scanned, because a look-up by name cannot distinguish an empty header from a missing one.
  */
 function framingFlaw(req: HttpRequest): Rejection | undefined {
   let [lengths, encodings] = [0, 0]

@@ -139,7 +139,7 @@ type RouteDefinition<
   readonly params?: Path
   readonly query?: Query
   readonly body?: Body
-  /** Schema of the body in the document, if the handler checks more than `body` does. */
+  /** Schema of the body in the OpenAPI document, if the handler checks rules that `body` does not contain. */
   readonly shownBody?: TSchema
   /** Maximum size of the body in bytes; by default the maximum for a request with one item. */
   readonly bodyBytesMax?: number
@@ -198,7 +198,7 @@ type UpgradeDefinition<UserData extends object, Query extends TSchema> = Describ
   readonly socket: Omit<WebSocketBehavior<UserData>, 'upgrade'>
 }
 
-/** Routes in the table. Each was type-checked at its definition; here they share one type. */
+/** A route in the table. Its exact types were checked where it was defined; here all routes share one type. */
 export type AnswerRoute = RouteDefinition<TSchema, TSchema, TSchema, Responses>
 type SseRoute = SseDefinition<TSchema, TSchema>
 export type UpgradeRoute = UpgradeDefinition<object, TSchema>

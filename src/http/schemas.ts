@@ -99,7 +99,9 @@ export function address(options: ScalarOptions = {}): TUnsafe<Address> {
   return hex<Address>(ADDRESS_PATTERN, 'must be 0x and 40 hex digits', 'address', options)
 }
 
-/** Returns the schema of 20 bytes of hex whose case is kept, for text that a signature covers. */
+/**
+ * Returns the schema of an address (20 bytes of hex) whose letter case is kept, because a signature covers the text.
+ */
 export function addressKeepingCase(options: ScalarOptions = {}): TUnsafe<string> {
   const expression = new RegExp(ADDRESS_PATTERN)
   return scalar<string>(
@@ -217,8 +219,8 @@ export function safeInteger(
 }
 
 /**
- * Returns the schema of an integer whose range has a separate error code. The schema accepts any safe
- * integer; the rule that checks the range returns that code. The OpenAPI document shows the range.
+ * Returns the schema of an integer whose range is checked elsewhere, with an error code of its own. The schema accepts
+ * any safe integer, but the OpenAPI document shows the range.
  */
 export function ruledInteger(
   range: { readonly min: number; readonly max: number },

@@ -76,8 +76,9 @@ type FrontServices = Hooks & {
 export type FrontOptions = {
   readonly routes: readonly Route[]
   /**
-   * Place of the operators' routes, `/readyz` and `/metrics`. `here`: on this port (the default). `apart`: on another
-   * port. `alone`: on this port, without the OpenAPI document and its pages.
+   * Where the operators' routes `/readyz` and `/metrics` are served. `here`: on this port, with the other routes (the
+   * default). `apart`: on another port. `alone`: on this port, which serves no OpenAPI document and no documentation
+   * pages.
    */
   readonly operation?: 'here' | 'apart' | 'alone'
   /** True if no other machine can reach the front's port, so that `/readyz` may show details. */
@@ -264,8 +265,8 @@ export async function startFront(options: FrontOptions): Promise<Front> {
 }
 
 /**
- * Answers and closes a new connection before the client has sent a request. If the refusal is silent, only closes the
- * connection.
+ * Refuses a new connection before the client has sent a request: sends an error answer and closes the connection. If
+ * the refusal is silent, sends no answer.
  */
 function turnAway(res: HttpResponse, refusal: Refusal, { jsonHead }: CompiledRoute): void {
   const { rejection, headers, isSilent = false } = refusal
@@ -313,8 +314,8 @@ function register(
     app.ws(pattern, {
       ...route.socket,
       upgrade: pipeline.serveUpgrade(compiled),
-      // The library does not report the end of an upgraded connection to the filter that counts connections, so it is
-      // counted here.
+      // When an upgraded connection ends, the library does not notify the filter that counts connections. So report the
+      // end of the connection here.
       close(socket, code, message) {
         connectionClosed()
         route.socket.close?.(socket, code, message)

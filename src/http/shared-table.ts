@@ -1,14 +1,15 @@
 /**
- * A hash table of bounded size in memory shared by all front threads. A key belongs to one set of 64 records. A thread
- * locks a set for the few instructions that read and change it, so other threads see a change at once. The table does
- * not know the meaning of the records.
+ * A hash table of bounded size in memory that all front threads share. The records are divided into sets of 64, and
+ * each key belongs to one set. A thread locks a set for the few instructions that read and change it. Other threads see
+ * a change at once. The table does not know the meaning of the records.
  *
  * Threads cannot share a `Map`. If one thread kept the table for all threads, each message to it would cost about 3 µs
- * through a busy channel (`bench:channel`), and would wait for a turn of two event loops. An update of the shared
- * memory took 1 µs, and is complete when the call returns.
+ * through a busy channel (`bench:channel`). The message would also wait for a turn of two event loops. An update of the
+ * shared memory took 1 µs, and is complete when the call returns.
  *
- * A record has six words: four of the key's digest, and one double whose meaning the user of the table defines. A
- * record with a double of 0 is free. Keys are hashed with a secret, so no client can fill one set on purpose.
+ * A record has six words: four for the digest of its key, and two for a double. The user of the table defines the
+ * meaning of the double. A record whose double is 0 is free. Keys are hashed with a secret, so no client can choose
+ * keys that fill one set.
  */
 
 import { hash } from 'node:crypto'
@@ -58,9 +59,10 @@ export class SharedTable {
   }
 
   /**
-   * Calls `update` with the double of the key, or with 0 if the key has no record. Stores the double that `update`
-   * returns; if it returns undefined, nothing changes. If the key is new and its set is full, `dispensable` decides
-   * whether the record with the lowest double is evicted. Returns false if there was no room for the key.
+   * Updates the record of a key. Calls `update` with the record's double, or with 0 if the key has no record. Stores
+   * the double that `update` returns, or changes nothing if it returns undefined. If the key is new and its set is
+   * full, `dispensable` decides whether the record with the lowest double is evicted. Returns false if there was no
+   * room for the key.
    */
   update(
     key: string,

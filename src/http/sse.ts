@@ -1,8 +1,8 @@
 /**
- * Server-sent events to very many readers: one text per event, written to every reader of its topic. The hub
- * never waits for a slow reader. A reader with unsent data skips events until the data has been sent, then
- * gets the newest event. So at most one event per reader waits here, besides the system's buffers. A reader
- * whose data stays unsent for `lagMsMax` is disconnected.
+ * Sends server-sent events to very many readers. Each event is one text, which is written to every reader of its topic.
+ * The hub never waits for a slow reader. While a reader has unsent data, it gets no further events. Once the data has
+ * been sent, it gets only the newest event that it missed. So at most one event per reader waits here, besides the
+ * system's buffers. A reader whose data stays unsent for `lagMsMax` is disconnected.
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
@@ -110,8 +110,8 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
   }
 
   /**
-   * Disconnects readers whose data has been unsent for `lagMsMax`. Sends a comment to the other readers of
-   * quiet topics, to keep them connected.
+   * Disconnects readers whose data has been unsent for `lagMsMax`. If a topic had no event for `keepAliveMs`, sends a
+   * comment to its readers that have no unsent data, to keep their connections open.
    */
   function sweep(): void {
     const nowMs = clock.nowMs()
@@ -148,8 +148,9 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
       ranges.add(ip, 1)
       readers++
       takeover.onAborted(() => leave(reader))
-      // The library calls this handler when the client can receive more data. Data in the library's own buffer is sent
-      // only with the next write. So the handler always writes: the missed event, or a comment if there is none.
+      // The library calls this handler when the client can receive more data. The library sends the rest of its own
+      // buffer only with the next write. So this handler always writes something: the missed event, or a comment if the
+      // reader missed no event.
       res.onWritable(() => {
         const next = reader.missed ?? COMMENT
         reader.missed = undefined

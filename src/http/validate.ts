@@ -11,10 +11,10 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import { clipped, joined, pathOfPointer } from './field-path.ts'
 import { scalarOf } from './schemas.ts'
 
-// The library's own limit is too low to report a flaw of every field of a body.
+// By default, the library reports too few flaws for a body in which every field is invalid.
 Settings.Set({ maxErrors: 64 })
 
-/** Maximum number of flaws in one report. Every valid request has fewer fields. */
+/** Maximum number of flaws in one report. Further flaws are left out. */
 const FLAWS_MAX = 32
 /**
  * Maximum number of unknown keys of one object that are reported one by one. If there are more, only the first is
@@ -57,8 +57,8 @@ export function compileValidator(schema: TSchema): Validator {
   const compiled = compiledAtFirstUse(schema)
   const errors = (value: unknown) => compiled().Errors(value) as readonly Flaw[]
   return {
-    // `Check` alone rejects oversized values cheaply. It does not read an array with more than `maxItems` items, and it
-    // rejects an object with extra keys.
+    // `excess` is not needed here, because `Check` rejects oversized values at low cost: it skips the items of an array
+    // that exceeds its `maxItems`, and rejects an object with unknown keys.
     fits: (value) => compiled().Check(value),
     flaw: (value) => excess(schema, value, '') ?? rejectionOf(schema, errors(value)),
     flaws(value) {
@@ -97,7 +97,10 @@ export function compileParameters(schema: TSchema | undefined): Parameter[] {
   })
 }
 
-/** Throws if the schema lets an input object have unknown fields, because a misspelt field would then be accepted. */
+/**
+ * Throws unless every object of the schema forbids unknown fields. Otherwise a request with a misspelt field would be
+ * accepted.
+ */
 function assertClosed(schema: TSchema, path: string): void {
   const node = schema as SchemaNode
   if (node.properties !== undefined) {
@@ -144,8 +147,9 @@ function compileNormaliser(schema: TSchema): ((value: unknown) => unknown) | und
 }
 
 /**
- * Returns a rejection if an array exceeds its `maxItems`, or if an object has far more keys than its schema.
- * Listing every flaw of such a value would cost a thousand times as much as validating a valid value.
+ * Returns a rejection if an array exceeds its `maxItems`, or if an object has over `UNKNOWN_KEYS_MAX` more keys than
+ * its schema has properties. Listing all flaws of such a value would cost a thousand times as much as validating a
+ * valid value.
  */
 function excess(schema: TSchema, value: unknown, path: string): Rejection | undefined {
   const { properties, items, maxItems } = schema as SchemaNode
@@ -223,7 +227,8 @@ function rejectionOf(schema: TSchema, flaws: readonly Flaw[]): Rejection {
 function rejectionsOf(schema: TSchema, flaws: readonly Flaw[]): Rejection[] {
   const byField = new Map<string | undefined, Rejection>()
   for (const [at, flaw] of flaws.entries()) {
-    // The validator reports all missing, or all extra, properties of an object as one flaw.
+    // The library reports all missing properties of an object as one flaw, and all unknown properties as another. Split
+    // each of these flaws into one flaw per property.
     const { requiredProperties, additionalProperties } = flaw.params
     const each = [
       ...(requiredProperties ?? []).map((name) => ({ requiredProperties: [name] })),
@@ -239,8 +244,8 @@ function rejectionsOf(schema: TSchema, flaws: readonly Flaw[]): Rejection[] {
 }
 
 /**
- * Returns the end of an error message: the requirement that the value violates according to the first flaw,
- * such as `must be a string`.
+ * Returns the requirement that the value violates, such as `must be a string`, for the end of an error message. The
+ * first flaw decides which requirement it is.
  */
 function expectation(schema: TSchema, flaws: readonly Flaw[]): string {
   const flaw = flaws[0]
@@ -261,7 +266,7 @@ function withArticle(type: string): string {
   return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`
 }
 
-/** Returns the scalar of the schema at a JSON pointer; undefined if there is none. */
+/** Returns the scalar type of the field at a JSON pointer; undefined if that field has none. */
 function scalarAt(schema: TSchema, pointer: string): ReturnType<typeof scalarOf> {
   let at: TSchema | undefined = schema
   for (const step of pointer.split('/').slice(1)) {

@@ -40,7 +40,8 @@ export function newWriteStages(asked: boolean, span?: OpenSpan): WriteStages {
 }
 
 /**
- * Records a stage of the front that ends now. The meter records it even if the stages of the request are not collected.
+ * Records the duration of a front's stage that began at `fromMs` and ends now. The meter receives the durations of all
+ * requests. `stages` is undefined if this request does not collect its durations.
  */
 export function endStage(
   stage: 'parse' | 'authenticate' | 'verify',
@@ -75,8 +76,8 @@ export function traceMarket(
 ): void {
   if (span === undefined || answerSentAtMs < 0) return
   const nowMs = performance.now()
-  // The market may run on another machine, whose clock cannot be compared with this clock. If the send time is
-  // implausible, the current time is used.
+  // The market may run on another machine, whose clock differs. If the computed send time is before the request's start
+  // or in the future, use the current time instead.
   const sentMs = nowMs - (monotonicMs() - answerSentAtMs)
   let toMs = sentMs >= startedAtMs && sentMs <= nowMs ? sentMs : nowMs
   span.part('answer', toMs, nowMs)

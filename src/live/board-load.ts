@@ -3,13 +3,14 @@
  * markets are loaded, part by part, when the front connects to the thread or loses a message. Between loads, events
  * keep the markets current.
  *
- * Partitions that no client of this front uses are idle: the thread reports only which of their markets open and close.
- * When a client uses an idle partition, the partition becomes active: the thread sends all its events, and its markets
- * are loaded again.
+ * A partition that no client of this front uses is idle: the thread reports only the opening and closing of its
+ * markets. When a client uses an idle partition, the partition becomes active: its markets are loaded again, and the
+ * thread sends all their events.
  *
- * Each part of a load is an answer of the thread. The front handles an answer after all messages of the same batch,
- * although some of these messages may be newer than the answer. So after a part, all messages of its batch are applied
- * again. Messages that the part already includes change nothing.
+ * The thread answers a load in parts. If messages and a part arrive in one batch, the front handles the messages first,
+ * even those that the thread sent after the part. Such a message has no effect if its market is missing or outdated on
+ * the board. So after the part, all messages of the batch are applied again. Messages that the part already includes
+ * change nothing.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -71,12 +72,12 @@ type FollowedThread = Pick<
 
 /** Tracks the partitions that no client uses, and those that are becoming active again. */
 function makeIdlePartitions(thread: FollowedThread) {
-  /** Idle partitions, and the partitions that the linked thread has acknowledged as idle. */
+  /** `dozing`: the idle partitions. `dozingThere`: those that the linked thread has acknowledged as idle. */
   const dozing = new Set<number>()
   const dozingThere = new Set<number>()
   /** True if the linked thread supports idle partitions. */
   let canDoze = false
-  /** Partitions that are in use and not current on the board. */
+  /** Partitions in use whose markets are not yet current on the board. */
   const waking = new Map<number, PromiseWithResolvers<void>>()
 
   /** Sends `Doze` for partitions that the thread may not know to be idle. */
@@ -117,7 +118,7 @@ function makeIdlePartitions(thread: FollowedThread) {
       for (const partition of partitions) if (!waking.has(partition)) dozing.add(partition)
       void sayDozing()
     },
-    /** Marks these partitions as active. Returns false if the list is empty. */
+    /** Marks these partitions as active and resolves their promises. Returns false if there are none. */
     woken(partitions: readonly (readonly [number, PromiseWithResolvers<void>])[]): boolean {
       for (const [partition, wakes] of partitions) {
         waking.delete(partition)
@@ -192,8 +193,9 @@ function makeProgress() {
 type Part = MarketThreadProtocol['Markets']['answers']
 
 /**
- * Requests the markets of these partitions, or of all partitions, part by part. Returns whether some markets are
- * unavailable. Returns undefined if a part was not received, or if `take` refused a part.
+ * Requests the markets of these partitions, or of all partitions, part by part. Returns whether the thread left out
+ * markets of an unavailable partition. Returns undefined if the thread did not answer or rejected the request, or if
+ * `take` refused a part.
  */
 async function loadParts(
   thread: FollowedThread,
@@ -247,8 +249,8 @@ export function makeBoardLoad(
       const isWhole = again
       again = false
       if ((await loadMarkets(isWhole)) || again) continue
-      // The thread is busy or its log is unavailable, so the load is retried. If the thread is gone, the next link
-      // starts a load.
+      // The thread is busy or its log is unavailable: wait, then load again. If the thread is gone, stop. `begin`
+      // starts a new load when the thread is linked again.
       if (!thread.isOpen) break
       await new Promise<void>((resolve) => void after(LOAD_AGAIN_MS, resolve))
       again ||= isWhole
@@ -263,7 +265,7 @@ export function makeBoardLoad(
     const there = new Set<MarketId>()
     const toWake = [...idle.waking]
     const partitions = toWake.map(([partition]) => partition)
-    // When the thread has acknowledged `Wake`, it sends all events of these partitions.
+    // Send `Wake` before the load. The thread then sends all events, so no change after the load is missed.
     if (!(await idle.sayAwake(partitions)) || again) return false
     const away = await loadParts(thread, isWhole ? undefined : partitions, (part) => {
       if (again) return false
@@ -277,8 +279,8 @@ export function makeBoardLoad(
     })
     if (away === undefined) return false
     if (!away && idle.woken(toWake)) woken()
-    // A load of only some partitions ends here. If some of their markets are unavailable, the load is repeated, because
-    // the board may have an outdated state of these markets.
+    // Stop here if only some partitions were loaded. If some of their markets are unavailable, return false to repeat
+    // the load, because the board may show an outdated state of these markets.
     if (before === undefined) return !away
     forgetOthers(board, isOurs, { before, there, away })
     progress.loaded()
@@ -330,11 +332,14 @@ type Loaded = {
   readonly before: ReadonlySet<MarketId>
   /** Markets that the thread returned. */
   readonly there: ReadonlySet<MarketId>
-  /** True if some markets were unavailable, so that they may be missing from `there`. */
+  /**
+   * True if some markets of the thread were unavailable. Such markets may still exist although they are missing from
+   * `there`.
+   */
   readonly away: boolean
 }
 
-/** Closes and removes markets that the thread unloaded while this front did not receive its messages. */
+/** Closes and removes markets that the thread unloaded while this front did not receive the thread's messages. */
 function forgetOthers(
   board: MarketBoard,
   isOurs: (marketId: MarketId) => boolean,
@@ -345,7 +350,7 @@ function forgetOthers(
     if (there.has(marketId) || !before.has(marketId) || !isOurs(marketId)) continue
     if (shown.closed !== 'resolved') {
       if (away) continue
-      // A thread unloads only resolved markets, so this market was resolved meanwhile.
+      // The thread no longer has this market. It unloads only resolved markets, so this one was resolved.
       board.load(resolvedView(shown))
     }
     gone.push(marketId)

@@ -1,11 +1,12 @@
 /**
- * Tracks the few accounts of each chain that have details of some kind, such as delegates. A front learns
- * these accounts from the database at its start and from messages of the indexer, so no other account needs a
- * read. The details of an account are read when they are needed, and again after each change.
+ * Tracks which accounts of each chain have details. Details are delegations (`delegates.ts`) or withdrawn orders
+ * (`withdrawn-orders.ts`). At its start, a front reads from the database which accounts have details. Later it learns
+ * this from messages of the indexer. Few accounts have details, and the front reads nothing for the others. It reads
+ * the details of an account when they are needed, and again after each change.
  *
- * Any account can get such details for the price of gas, so memory is bounded. If a chain has more than
- * `ACCOUNTS_MAX` such accounts, the front reads the details of every account that it needs. It remembers the
- * last `DETAILS_MAX` accounts that it read.
+ * Any account can get details for the price of gas, so memory is bounded. If more than `ACCOUNTS_MAX` accounts of a
+ * chain have details, the front cannot know all of these accounts. It then reads the details of every account that it
+ * needs. It keeps the details of the last `DETAILS_MAX` accounts that it read.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -13,8 +14,8 @@ import type { Address } from '#domain/ids.ts'
 import { remember } from '#domain/remember.ts'
 
 /**
- * Maximum number of remembered accounts per chain, and maximum number of accounts per chain whose details are
- * remembered.
+ * Maximums per chain: `ACCOUNTS_MAX` accounts that are known to have details, and `DETAILS_MAX` accounts whose details
+ * are in memory.
  */
 const ACCOUNTS_MAX = 100_000
 const DETAILS_MAX = 5_000
@@ -28,7 +29,7 @@ type Chain<Details> = {
   isWhole: boolean
   /** Known details by account, in the order in which they were read. */
   readonly details: Map<Address, Details>
-  /** Counts the changes of the details; a read that began before the last change is not remembered. */
+  /** Number of changes of details so far. The result of a read is not cached if a change happened meanwhile. */
   changes: number
   /** Counts the loads of `accounts`; only the result of the newest load is used. */
   loads: number

@@ -1,9 +1,10 @@
 /**
- * Asks contract accounts whether they accept a signature (EIP-1271). A query costs a call to an Ethereum
- * node, so the number of queries is limited. Each client and each account has a rate limit, a front sends few
- * queries at the same time, and an answer is remembered until the next block. The settlement contract checks
- * the signature again. If an account rejects the signature after the match, the trade fails by the fault of
- * that trader, as if the trader had moved the funds.
+ * Asks contract accounts whether they accept a signature (EIP-1271). Each query costs a call to an Ethereum node. So
+ * queries are limited per client and per account, and a front sends at most `CONTRACT_SIGNATURES_AT_ONCE_MAX` queries
+ * at the same time. An answer is remembered until the chain's next block.
+ *
+ * The settlement contract checks the signature again after the match. If the account rejects the signature then, the
+ * trade fails by the fault of that trader, as if the trader had moved the funds.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -89,7 +90,7 @@ export function makeContractSignatures(ports: {
     }
     const answer = ask(call)
     remember(answers, key, answer, CONTRACT_SIGNATURES_KEPT_MAX)
-    // A failed query proves nothing about the signature: the next order queries again.
+    // Forget a failed query. It says nothing about the signature, so the next order queries again.
     void answer.then((result) => {
       if (typeof result !== 'boolean' && answers.get(key) === answer) answers.delete(key)
     })

@@ -97,19 +97,19 @@ export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
   }
 
   /**
-   * Replaces `known` by the switches that are due before `beforeMs`. Leaves out switches that have fired.
-   * Keeps switches whose cancels are in progress or have failed.
+   * Replaces `known` with the switches that are due before `beforeMs`, except those that have fired. Keeps a known
+   * switch that is firing or whose cancels failed, unless it was renewed.
    */
   async function readDue(beforeMs: number): Promise<void> {
     const begun = new Map(underWay)
-    // The read may return switches that have fired or are firing, because they are cleared only later. These switches
-    // are left out.
+    // The database still has switches that have fired or are firing, because they are cleared later. Leave them out, so
+    // that they do not fire again.
     const fired = new Map([...uncleared, ...begun])
     const read = await answerInTime(ports.read({ beforeMs, limit: DEADMAN_SWITCHES_MAX }))
     const unfired = read.filter(({ keyId, dueAtMs }) => fired.get(keyId)?.dueAtMs !== dueAtMs)
     const next = new Map(unfired.map((one) => [one.keyId, one]))
     for (const one of begun.values()) {
-      // The switch has not fired yet, or cancelling its orders has failed, so it stays known.
+      // The cancels of this switch are unfinished or have failed. Keep it, so that failed cancels are retried.
       if (known.get(one.keyId) === one && !next.has(one.keyId)) next.set(one.keyId, one)
     }
     known = next
@@ -120,8 +120,8 @@ export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
       if (isReading) return
       isReading = true
       void clearFired()
-      // A switch fires only if it was due before the read began. The read then shows whether the switch was renewed in
-      // time.
+      // Fire only switches that were due before the read began. If such a switch was renewed in time, the read has
+      // returned its new due time.
       const readAtMs = ports.nowMs()
       await readDue(readAtMs + AHEAD_MS).catch(ports.failed)
       for (const one of known.values()) {

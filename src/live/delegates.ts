@@ -34,7 +34,7 @@ export type Delegates = {
    * Returns the chains on which a key may act for an account now. An account may have a different owner on each chain.
    */
   actsOn(account: Address, delegate: Address): Promise<readonly number[] | Rejection>
-  /** Applies the delegations that the indexer has written for a chain. */
+  /** Drops the known delegations of the accounts that these events of the indexer change. */
   followed(chainId: number, events: readonly ChainEvent[]): void
   /**
    * Drops the delegations of one chain, or of every chain, and loads them again. Call this after a lost message or a

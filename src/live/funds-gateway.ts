@@ -45,7 +45,7 @@ export function makeFundsGateway(
   ): Promise<Rejection | undefined> {
     const leftMs = Math.max(1, deadlineAtMs - clock.nowMs())
     const answer = await refOf(asked.trader).ask(type, { order: asked, deadlineAtMs }, leftMs)
-    // The order was not placed, so the client may simply retry.
+    // If the accounts thread does not answer, the order is not placed, so the client may simply retry.
     if (isUnanswered(answer))
       return reject(
         'OVERLOADED',

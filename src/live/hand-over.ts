@@ -1,13 +1,13 @@
 /**
- * The planned move of a market thread to another node, as a front sees it. During the move, orders wait for the next
- * owner until their deadline. For at most `deadlineMs` after the announcement of the move, the front still counts as
- * ready. A thread that crashes announces no move, so the front then does not count as ready.
+ * Tracks the planned move of a market thread to another node, for one front. During the move, orders wait for the next
+ * owner's thread, at most until their deadline. The front still counts as ready, but for at most `deadlineMs` after the
+ * announcement of the move. A thread that crashes announces no move. After a crash the front does not count as ready.
  */
 
 type HandOver = {
   /** Called when the thread has announced that it moves. */
   began(): void
-  /** Called after a thread was linked; if a move is under way, that thread is the next owner. */
+  /** Called when a thread was linked. During a move, this is the thread of the next owner. */
   linked(): void
   /**
    * Returns whether a move is under way. A move begins with its announcement. It ends when the thread of the next owner

@@ -1,6 +1,6 @@
 /**
- * Levels of one outcome's book: the total size at each price, best first. The levels are updated from events, without
- * orders. A total is exact: a number while it is a safe integer, otherwise a bigint.
+ * Levels of one outcome's book: each price with its total size, best price first. Events update the totals; single
+ * orders are not stored. Totals are exact: above the safe integers, a total is a bigint instead of a number.
  */
 
 import assert from 'node:assert/strict'
@@ -48,12 +48,15 @@ export class LevelBook {
     return (this.#bids?.count ?? 0) + (this.#asks?.count ?? 0)
   }
 
-  /** Returns the size at the price; 0 if there is none. */
+  /** Returns the total size at the price; 0 if the side has no level at that price. */
   total(side: Side, price: number): Total {
     return this.#of(side)?.total(price) ?? 0
   }
 
-  /** Returns the worst of the best `count` prices of a side; undefined if the side has at most `count` prices. */
+  /**
+   * Returns the price of the last of the best `count` levels of a side. Returns undefined if the side has no further,
+   * worse level.
+   */
   edge(side: Side, count: number): number | undefined {
     return this.#of(side)?.edge(count)
   }
@@ -89,7 +92,10 @@ export class LevelBook {
   }
 }
 
-/** Sorted array of prices, the best last, so that most changes happen at its end. */
+/**
+ * One side of a book. The best price is last in the array of prices: most changes are near it, and changes near the end
+ * of an array are cheap.
+ */
 class Levels {
   readonly #descending: boolean
   readonly #prices: number[] = []

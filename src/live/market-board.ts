@@ -32,7 +32,10 @@ export type ShownMarket = {
   readonly trades: Map<TradeId, ShownTrade>
   /** True if `trades` contains all trades of the market, so the database has no older trades. */
   hasAllTrades: boolean
-  /** Sequence number of the newest trade change that is missing from `trades` and is only in the database. */
+  /**
+   * Trade changes up to this sequence number may be missing from `trades`. This front did not apply them, so only the
+   * database has them.
+   */
   unseenSeq: Sequence
   /** Sequence number of the last change that `trades` includes. */
   tradesSeq: Sequence
@@ -55,7 +58,7 @@ export type MarketBoard = {
   inOrder(): readonly ShownMarket[]
   /** Returns the oldest market whose share link ends with this short id. */
   byShortId(shortId: string): ShownMarket | undefined
-  /** Replaces a market by the view that its thread sent. For `dozed`, see `BoardListener`. */
+  /** Replaces a market by the view that its thread sent. `dozed` is passed to `BoardListener.loaded`. */
   load(view: MarketView, dozed?: boolean): void
   /** Applies events; returns false if some are missing and the market must be loaded again. */
   follow(events: readonly MarketEvent[]): boolean
@@ -72,9 +75,9 @@ type Completeness = {
   /** Returns true once every market thread has been loaded. Before that, a list is incomplete. */
   isWhole(): boolean
   /**
-   * Returns whether the thread of this market is followed and has confirmed its ownership within the last second.
-   * Without a market, checks every thread. If false, a market that is missing on the board may still exist, and the
-   * data on the board may be stale.
+   * Returns whether this market's thread is followed and has confirmed its ownership within the last second. Without a
+   * market, all threads must meet both conditions. If false, the board may be stale, and a market that is missing on it
+   * may exist.
    */
   isCurrent(marketId?: MarketId): boolean
 }
@@ -83,8 +86,9 @@ type Completeness = {
 export type BoardListener = {
   followed(shown: ShownMarket, event: MarketEvent): void
   /**
-   * Called when a market was loaded. `missed`: its state contains changes for which `followed` was not called. `dozed`:
-   * none of these changes is an opening or a closing, because the thread sends those even for idle partitions.
+   * Called after a market was loaded. `missed`: the loaded state includes changes for which `followed` was not called.
+   * `dozed`: the changes were missed because the market's partition was idle. They include no opening or closing,
+   * because a thread reports openings and closings even of idle partitions.
    */
   loaded(shown: ShownMarket, missed: boolean, dozed: boolean): void
   forgotten(marketId: MarketId): void
@@ -132,11 +136,12 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
     load(view, dozed = false) {
       const shown = markets.get(view.market.id) ?? newMarket(view.market)
       if (view.seq < shown.seq) return
-      // The trades of the missed events are only in the database.
+      // If the view includes events that the board missed, clear the known trades, because only the database has the
+      // trades of these events.
       const missed = view.seq > shown.seq
       if (missed) {
         shown.trades.clear()
-        // The first change of a market is its opening, so up to that change it has no trades.
+        // Change 1 of a market is its opening. If it is the only change, the market has no trades yet.
         shown.hasAllTrades = view.seq <= 1
         shown.unseenSeq = view.seq
         noteTrades(shown, view.seq)
@@ -177,8 +182,8 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       for (const event of events) {
         const shown = markets.get(event.marketId)
         if (shown !== undefined && event.seq > shown.seq + 1) {
-          // This event is a closing, and the thread did not send the events before it. The books are loaded empty,
-          // because the closing clears them anyway.
+          // This event is a closing in an idle partition, so the events before it were not sent. Load the market as it
+          // was before the closing, with empty books, because the closing clears them anyway.
           const { market, closed, updatedAtMs } = shown
           const seq = event.seq - 1
           const view = { market, seq, closed, updatedAtMs, bids: [[], []], asks: [[], []] } as const
@@ -292,7 +297,7 @@ function forgetWritten(shown: ShownMarket, outcome: Outcome): void {
   for (const of of OUTCOMES) shown.written[IMPLIED + of] = ''
 }
 
-/** Changes the size at a level, and the implied level of the other outcome. */
+/** Changes the size at a level, and the size at the implied level of the other outcome. */
 function addLevel(
   shown: ShownMarket,
   {
@@ -344,7 +349,8 @@ export function bookOf(shown: ShownMarket, outcome: Outcome, implied: boolean): 
 
 function rememberTrades(shown: ShownMarket, event: OrdersMatched): void {
   for (const trade of tradesOf(event)) {
-    // A known trade is not replaced: the database may have returned it, in a later status, before its event arrived.
+    // Keep a trade that is already known. The database may have returned it before this event arrived, and its status
+    // may be newer than `matched`.
     if (shown.trades.has(trade.tradeId)) continue
     shown.trades.set(trade.tradeId, { ...trade, status: 'matched', txHash: '' })
   }
@@ -362,9 +368,9 @@ export function holdsNewest(shown: ShownMarket, limit: number): boolean {
 }
 
 /**
- * Stores the newest trades from the database on the board, so that they are not read again. Does nothing unless the
- * database is known to be current. The database stores a market's changes in order. So if it has a trade after
- * `unseenSeq`, it also has all earlier changes.
+ * Stores the newest trades on the board after they were read from the database, so that they are not read again. Does
+ * nothing if none of these trades is later than `unseenSeq`, because the database may then lack changes that the board
+ * missed. The database stores a market's changes in order, so with a later trade it has these changes too.
  */
 export function keepTrades(shown: ShownMarket, stored: readonly ShownTrade[]): void {
   const isAll = stored.length < TRADES_LISTED_MAX

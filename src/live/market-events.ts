@@ -1,6 +1,6 @@
 /**
- * Names of the events that markets belong to. The event of a market is stored before the market's thread opens the
- * market, so it is read only once. It is read again only after a reorg or a lost message.
+ * Names of the events that group markets. The database has the event of a market before the market's thread opens the
+ * market. So one read per market is enough, until a reorg or a lost message makes the front forget all events.
  */
 
 import type { ChainEvent } from '#domain/chain-event.ts'

@@ -1,12 +1,12 @@
 /**
  * Trading figures of markets for lists and tickers: last prices, the last 24 hours, volume. One query returns the
- * figures of many markets from the database, each with the sequence number of the last trade in the figures. Later
+ * figures of many markets from the database, each with the sequence number of the last trade that they include. Later
  * trades are added from the board. So figures are correct immediately after a trade or a restart, without further
  * queries.
  *
- * A reader repeats the query if the figures are older than a minute, because the 24-hour window moves. In the first 5 s
- * after a failed or missed trade, a reader repeats the query if the figures are older than 1 s, because the database
- * may lag behind the log.
+ * Figures older than a minute are queried again, because the 24-hour window moves. If a trade failed or the board
+ * missed one, the board cannot correct the figures, and the database may not have the change yet. So for 5 s, figures
+ * older than 1 s are then queried again.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -70,10 +70,7 @@ export type FiguresBook = {
 }
 
 const KEPT_MS_MAX = 60_000
-/**
- * For this time after a missed or failed trade, a reader repeats the query if the figures are older than
- * `AGAIN_MS`.
- */
+/** If a trade failed or was missed less than `UNSURE_MS` ago, figures older than `AGAIN_MS` are queried again. */
 const UNSURE_MS = 5_000
 const AGAIN_MS = 1_000
 const MINUTE_MS = 60_000
@@ -82,7 +79,10 @@ const DAY_MS = 86_400_000
 type Entry = {
   stored: StoredFigures
   readAtMs: number
-  /** Last computed figures, and the sequence number and the minute for which they were computed. */
+  /**
+   * The last computed figures. `knownSeq` and `knownMinute`: the market's sequence number and the minute for which they
+   * were computed.
+   */
   known: MarketFigures | undefined
   knownSeq: Sequence
   knownMinute: number
@@ -197,8 +197,8 @@ function currentOf(entry: Entry, shown: ShownMarket | undefined, nowMs: number):
   if (entry.known !== undefined && entry.knownSeq === seq && entry.knownMinute === minute) {
     return entry.known
   }
-  // If the board has every trade, the figures are computed from these trades alone. The stored figures are not used,
-  // because they may be of another minute.
+  // If the board has every trade, compute the figures from these trades alone. The stored figures may be from an
+  // earlier minute and then cover an earlier 24-hour window.
   const base = shown?.hasAllTrades === true ? nothing(entry.stored.marketId) : entry.stored
   entry.known = withTrades(base, shown, minute * MINUTE_MS - DAY_MS)
   entry.knownSeq = seq
@@ -206,7 +206,7 @@ function currentOf(entry: Entry, shown: ShownMarket | undefined, nowMs: number):
   return entry.known
 }
 
-/** Returns whether there may be trades that neither the stored figures nor the board include. */
+/** Returns whether trades may be missing between the stored figures and the oldest trade on the board. */
 function lacks(shown: ShownMarket | undefined, { lastSeqs }: StoredFigures): boolean {
   if (shown === undefined || shown.trades.size < TRADES_LISTED_MAX) return false
   for (const { seq } of shown.trades.values()) return seq > Math.max(...lastSeqs)

@@ -12,7 +12,7 @@ import type { MarketBoard, ShownMarket } from './market-board.ts'
 export type FoundMarket = {
   readonly market: Market
   readonly closed: CloseReason | undefined
-  /** The market's state on the board, while a market thread serves the market. */
+  /** The market's state on the board; undefined if the market was found only in the database. */
   readonly shown: ShownMarket | undefined
 }
 

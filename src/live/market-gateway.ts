@@ -27,7 +27,10 @@ import type { Ref } from '#runtime/ref.ts'
 
 export type MarketRef = Ref<MarketThreadProtocol>
 
-/** State of the markets in this front's memory. An answer is delayed until the events of its request have arrived. */
+/**
+ * State of the markets in this front's memory. The answer to a write is delayed until the events of the write have
+ * arrived.
+ */
 type BoardState = {
   /** Returns the sequence number of the last change of the market that this front has received. */
   readonly seqOf?: (marketId: MarketId) => Sequence | undefined
@@ -64,7 +67,7 @@ export type MarketGateway = {
     orders: readonly { readonly order: VerifiedOrder; readonly context: OrderContext }[],
     context: RequestContext,
   ): Promise<readonly (OrderAccepted | Rejection)[] | Rejection>
-  /** Returns the first answer to an order; undefined if the market does not know the order. */
+  /** Returns the answer that an order got when it was placed; undefined if the market does not know the order. */
   recall(
     order: Pick<VerifiedOrder, 'marketId' | 'orderHash' | 'outcome'>,
     context: RequestContext,
@@ -106,8 +109,8 @@ export type MarketGateway = {
 }
 
 /**
- * Selects the orders of a trader to cancel, by market, chains or group. `cause` is set if no client asked for the
- * cancel.
+ * Selects the orders of a trader that are to be cancelled: by market, chains or group. `cause` is set if the cancel was
+ * not requested by a client.
  */
 type CancelledWhich = {
   readonly marketId?: MarketId | undefined
@@ -173,8 +176,8 @@ function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
   }
 
   /**
-   * Cancels the trader's orders in all markets of a thread, or in its markets on one chain, a limited number of markets
-   * at a time.
+   * Cancels the trader's orders in all markets of a thread, or only in those of its markets that are on one chain.
+   * Processes a limited number of markets at a time.
    */
   async function cancelInThread(
     { thread, chainId }: { readonly thread: MarketRef; readonly chainId: number | undefined },
@@ -184,7 +187,7 @@ function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
   ): Promise<Rejection | undefined> {
     const { trader, group } = orders
     const where = chainId === undefined ? { trader } : { trader, chainId }
-    // The thread's index of open orders does not contain orders that have left the book but have pending trades. This
+    // An order with pending trades may have left the book, and the thread's index of open orders then omits it. This
     // request finds the markets of such orders.
     const trading = await thread.ask('PendingMarkets', where, leftMs(context))
     if (isUnanswered(trading) || isRejection(trading)) return reject('OVERLOADED')
@@ -261,8 +264,8 @@ export function makeGateway(
   ): Promise<MarketThreadProtocol[K]['answers']> {
     const { stages } = context
     const ref = refOf(marketId)
-    // Makes an idle market active before the message is sent, so that the events of the write arrive here before its
-    // answer.
+    // Make an idle market active before sending the write. Otherwise the thread would not send the write's events to
+    // this front.
     caughtUp?.(marketId)
     const answer = await (stages !== undefined && (stages.asked || stages.span !== undefined)
       ? ref.ask(type, message, leftMs(context), (times) => {
@@ -273,8 +276,8 @@ export function makeGateway(
     if (stages !== undefined) stages.answerSentAtMs = ref.peerSentAtMs
     if (isRejection(answer)) return answer
     for (let loaded = caughtUp?.(marketId); loaded !== undefined; loaded = caughtUp?.(marketId)) {
-      // After the deadline the answer is returned without a sequence number, because this front has not received the
-      // events of the write.
+      // At the deadline, return the answer without a sequence number, because this front has not received the events of
+      // the write yet.
       if (clock.nowMs() >= context.deadlineAtMs) return answer
       await inTime(loaded, leftMs(context))
     }
@@ -350,8 +353,8 @@ function sumOf(
 type Cancelling = Pick<MarketThreadProtocol['CancelOrders']['takes'], 'trader' | 'group' | 'cause'>
 
 /**
- * Returns the answers to the orders of one step. `write` added the market and its `seq` to the common answer; this
- * function copies both to the answer of each order.
+ * Returns one answer per order of a `PlaceOrders` request. `write` adds the market and its `seq` to the answer of the
+ * whole request. This function copies both to the answer of each accepted order.
  */
 function eachAnswer(
   done: MarketThreadProtocol['PlaceOrders']['answers'],

@@ -1,10 +1,10 @@
 /**
- * Tracks for one front whether a market thread is still the owner of its log. The front asks the thread every
- * 250 ms. A thread does not confirm if another node has replaced it, or if it cannot reach the log
- * (`services/market/thread/serve-partitions.ts`). A confirmation counts from the time at which it was
- * requested. So while the owner is confirmed, the data on this front was complete at most 1 s ago. On a busy
- * machine a confirmation may take longer than 1 s. Reads are then marked as stale, but the front stops being
- * ready only after 5 s without a confirmation. If the link ends, the owner is unconfirmed immediately.
+ * Tracks for one front whether a market thread is still the owner of its log. The front asks the thread every 250 ms. A
+ * thread does not confirm if another node has replaced it, or if it cannot reach the log
+ * (`services/market/thread/serve-partitions.ts`). A confirmation is valid for 1 s after the front requested it. So
+ * while a confirmation is valid, this front lacks at most the changes of the last second. On a busy machine a
+ * confirmation may take longer than 1 s. Reads are then marked as stale. The front stops being ready only after 5 s
+ * without a confirmation. If the link ends, the confirmation is dropped immediately.
  */
 
 import { isRejection } from '#domain/rejection.ts'

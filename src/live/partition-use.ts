@@ -10,7 +10,7 @@ import type { BoardLoad } from './board-load.ts'
 export type NeededMarkets = 'all' | Iterable<MarketId>
 
 export type PartitionUse = {
-  /** Returns undefined if the market is already followed; otherwise resolves when it is current on the board. */
+  /** Makes the market's partition active; resolves when the board is current. Undefined if it is current already. */
   need(marketId: MarketId): Promise<void> | undefined
   /**
    * Returns whether all of these markets are followed. If not, their idle partitions become active, and `woken` is
@@ -25,9 +25,12 @@ export function makePartitionUse(ports: {
   /** For each partition, the `BoardLoad` that loads its markets onto the board. */
   readonly loads: readonly Pick<BoardLoad, 'wake' | 'doze'>[]
   readonly partitionOf: (marketId: MarketId) => number
-  /** Returns whether a market is on the board. A market that is not on the board cannot be in an idle partition. */
+  /**
+   * Returns whether a market is on the board. Markets of idle partitions are on the board too, because the market
+   * thread also reports new markets of idle partitions.
+   */
   readonly isShown: (marketId: MarketId) => boolean
-  /** Markets that clients watch now, or where they have session orders. */
+  /** Returns the markets that clients watch, and the markets with orders that end with a client's session. */
   readonly watched: () => NeededMarkets
   readonly dozeMs: number
   readonly nowMs: () => number

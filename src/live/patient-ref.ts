@@ -1,8 +1,8 @@
 /**
- * Reference to a thread that may move to another machine. During the move, no request is sent: requests wait
- * for the next owner until their deadline. A request that the moving thread did not accept is sent again to
- * the next owner. A request that was accepted and has no answer stays unanswered: only its sender can decide
- * what to do.
+ * Reference to a thread that may move to another machine. During the move, requests wait for the next owner, at most
+ * until their deadline. If the moving thread does not accept a request, the request is sent again to the next owner. If
+ * the thread accepted a request but does not answer, the request is not sent again. Only its sender can decide what to
+ * do.
  */
 
 import type { Protocol } from '#runtime/actor.ts'

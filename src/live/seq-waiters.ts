@@ -1,10 +1,10 @@
 /**
- * Lets readers see their own writes on any front. The answer to a write has the market's `seq`. A read with
- * this number as `minSeq` waits here until this front has reached it. A wait takes at most `SEQ_WAIT_SEC_MAX`
- * seconds, and ends before the request's deadline. If the front has not reached the number by then, or if
- * `WAITERS_MAX` reads already wait, the answer is a 503. If `WAITERS_PER_ADDRESS_MAX` reads of the address
- * range already wait, the answer is a 429. The client can retry after either answer. Reads of an idle market
- * wait in the same way until it is active.
+ * Lets readers see their own writes on any front. The answer to a write has the market's `seq`. A read with this number
+ * as `minSeq` waits here until this front has received the change with this number. A wait ends after
+ * `SEQ_WAIT_SEC_MAX` seconds at the latest, and before the request's deadline. If the change has not arrived by then,
+ * or if `WAITERS_MAX` reads already wait, the answer is a 503. If `WAITERS_PER_ADDRESS_MAX` reads from the client's
+ * range of IP addresses already wait, the answer is a 429. The client can retry after either answer. Reads of an idle
+ * market wait in the same way until the market is active.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -64,9 +64,9 @@ function makeWaitingRoom(clock: Clock) {
   })
 
   /**
-   * Resolves with true if `done` is called within `SEQ_WAIT_SEC_MAX` and before the deadline. Otherwise
-   * resolves with false, also if `WAITERS_MAX` requests wait already. Resolves with a rejection if
-   * `WAITERS_PER_ADDRESS_MAX` requests of the address range wait already.
+   * Resolves with true if `done` is called within `SEQ_WAIT_SEC_MAX` and before the deadline. Resolves with false if
+   * `done` is not called in time, or if `WAITERS_MAX` requests already wait. Resolves with a rejection if
+   * `WAITERS_PER_ADDRESS_MAX` requests from the client's range of IP addresses already wait.
    */
   async function inTime(
     { deadlineAtMs, ip = '' }: Waiting,
@@ -95,7 +95,7 @@ function makeWaitingRoom(clock: Clock) {
 export function makeSeqWaiters(
   board: () => MarketBoard,
   clock: Clock,
-  /** Makes idle markets active; undefined if every market is always followed. */
+  /** Makes the partitions of idle markets active; undefined if this front always follows every market. */
   use?: Pick<PartitionUse, 'need' | 'needThese'>,
 ): SeqWaiters {
   const waiting = new Map<MarketId, Set<Waiter>>()

@@ -1,4 +1,4 @@
-/** Marks an answer from memory as possibly stale if an owner of its markets has not confirmed the ownership. */
+/** Marks an answer from the board as possibly stale if a market thread has not confirmed that it still owns its log. */
 
 import type { MarketId } from '#domain/ids.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
@@ -9,8 +9,8 @@ import type { MarketBoard } from './market-board.ts'
 const STALE = { 'sibyl-stale': 'true' }
 
 /**
- * Marks the answer as possibly stale, unless the owner of the market has confirmed its ownership. If no market is
- * given, the owners of all markets must have confirmed, because the answer lists markets of all owners.
+ * Marks the answer as possibly stale, unless the thread of the market has confirmed that it owns its log. Without a
+ * market, the answer lists markets of all threads, so all threads must have confirmed.
  */
 export function markStale<Answer extends RawReply | Rejection>(
   board: Pick<MarketBoard, 'isCurrent'>,

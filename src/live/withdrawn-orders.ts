@@ -1,11 +1,11 @@
 /**
- * Refuses orders that their trader has withdrawn on chain, one by one or all below a nonce. Such an order is void: it
- * would match, and then its trade would fail. A withdrawal counts from the block that contains it. Until the contract's
- * `cancelDelay` has passed, the contract still settles trades that matched before the withdrawal. A new order has no
- * such trades, so it is refused at once.
+ * Refuses orders that their trader has withdrawn on chain: single orders, or all orders below a nonce. Such an order
+ * would match, but its trade would fail. The contract applies a withdrawal only after its `cancelDelay`, so that
+ * earlier trades of the order still settle. A new order has no earlier trades. So the front refuses it as soon as a
+ * block contains the withdrawal.
  *
- * The front reads a trader's withdrawals with their next order, and again after each change. Most traders have no
- * withdrawals, so their orders need no read (`chain-accounts.ts`).
+ * The front reads a trader's withdrawals when the trader's next order arrives, and again after each change. Most
+ * traders have no withdrawals, so their orders need no read (`chain-accounts.ts`).
  */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
@@ -38,13 +38,16 @@ type Order = Pick<VerifiedOrder, 'trader' | 'orderHash' | 'nonce'>
 
 export type WithdrawnOrders = {
   /**
-   * Checks an order. Returns undefined immediately if the order is known not to be withdrawn; this is the usual case.
-   * Otherwise resolves with a rejection, or with undefined if the order is not withdrawn.
+   * Checks an order. Usually returns undefined at once, because memory shows that the order is not withdrawn. Otherwise
+   * resolves with a rejection, or with undefined if the order is not withdrawn.
    */
   flawOf(order: Order, chainId: number): Promise<Rejection | undefined> | undefined
-  /** Applies the withdrawals that the indexer has written for a chain. */
+  /** Drops the known withdrawals of the traders that these events of the indexer concern. */
   followed(chainId: number, events: readonly ChainEvent[]): void
-  /** Drops the known withdrawals of one chain or all, and loads them again after a lost message or a reorg. */
+  /**
+   * Drops the known withdrawals of one chain, or of every chain, and loads the traders again. Call this after a lost
+   * message or a reorg.
+   */
   reload(chainId?: number): void
 }
 
@@ -60,7 +63,8 @@ export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrder
       const asked = { chainId, trader, orderHash, ordersMax: ORDERS_MAX }
       const { beforeNonce, orderHashes, isWithdrawn } = await ports.withdrawnBy(asked)
       const read = { beforeNonce: BigInt(beforeNonce), orders: new Set(orderHashes) }
-      // If a trader has more withdrawn orders than can be remembered, each new order of the trader needs a read.
+      // If the database returns `ORDERS_MAX` hashes, the list may be incomplete. Then do not remember it, and read
+      // again for the trader's next order.
       if (orderHashes.length < ORDERS_MAX) remember(read)
       return flawIn(read, order, isWithdrawn)
     } catch (error) {

@@ -8,9 +8,9 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Libraries that most threads load and that consist of hundreds of files. Each library is bundled into a few files.
- * Every subpath that the sources import must be listed too. Otherwise two copies of a library would be loaded
- * (`tidy.test.ts` checks this).
+ * Libraries that most threads load and that have hundreds of files each. Each is bundled into a few files. List every
+ * subpath that the sources import, such as `viem/chains`. A missing subpath would load a second copy of its library
+ * (`tidy.test.ts` checks the list).
  */
 export const FOLDED = [
   '@mikro-orm/core',

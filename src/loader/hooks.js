@@ -19,7 +19,7 @@ const { enableCompileCache, registerHooks } = nodeModule
 const ROOT_URL = pathToFileURL(ROOT).href
 const LIBRARIES_URL = pathToFileURL(`${ROOT}node_modules/`).href
 const CACHE_URL = pathToFileURL(CACHE).href
-// Node also caches V8's compiled code, which it writes when the process ends.
+// Node also caches the code that V8 has compiled. It writes this cache when the process ends.
 enableCompileCache(`${CACHE}compiled`)
 const folded = foldedLibraries()
 const rooms = roomFolders()
@@ -33,7 +33,7 @@ registerHooks({
   },
   load(url, context, next) {
     if (url.startsWith(CACHE_URL)) {
-      // Latin-1 is read one byte per character. This is safe, because `prepare.js` writes only ASCII.
+      // Reading as Latin-1 is correct, because `prepare.js` writes only ASCII, and it is faster than decoding UTF-8.
       const source = readFileSync(fileURLToPath(url), 'latin1')
       return { format: 'module', source, shortCircuit: true }
     }
@@ -43,8 +43,8 @@ registerHooks({
 })
 
 /**
- * Removes the exports of `node:http` that belong to `fetch`. An import of `node:http` reads each export. To
- * return these exports, Node would load its `fetch` implementation, which takes 60 ms.
+ * Removes `WebSocket` and two related exports from `node:http`. An import of `node:http` reads every export. Reading
+ * these three would make Node load its `fetch` implementation, which takes 60 ms.
  */
 function lightenHttp() {
   const http = process.getBuiltinModule('node:http')
@@ -52,8 +52,8 @@ function lightenHttp() {
 }
 
 /**
- * Returns the URL of an import in a project file; undefined if Node has to search for it. Node's own search
- * reads `package.json` files for each import, which is a third of the loading time.
+ * Returns the URL of an import in a project file; undefined if Node must resolve the import. Node reads `package.json`
+ * files for each import that it resolves, which takes a third of the loading time.
  * @param {string} name
  * @param {string} from
  */
@@ -78,7 +78,8 @@ function roomFolders() {
 }
 
 /**
- * Returns whether a file belongs to the project or to a folded library, whose imports are folded too.
+ * Returns whether a file belongs to the project or to a bundled ("folded") library. Imports in such files may lead to
+ * bundled libraries.
  * @param {string} url
  */
 function isOurs(url) {
@@ -92,7 +93,7 @@ function foldedLibraries() {
     const folder = foldedFolder()
     // The installation normally makes this folder. Make it now if npm did not run the installation's scripts.
     if (!existsSync(folder) && isMainThread) {
-      // Load this module only here: every thread loads this file, but almost no thread starts another process.
+      // Load `node:child_process` only here: every thread loads this file, but almost no thread starts another process.
       const { spawnSync } = process.getBuiltinModule('node:child_process')
       spawnSync(process.execPath, [fileURLToPath(new URL('./prepare.js', import.meta.url))])
     }

@@ -15,7 +15,10 @@ const UNFOLDED = ['better-sqlite3']
  * Library module that is left out of the bundle. Sibyl does not use the module, and it would load a large part of Node.
  */
 const LEFT_OUT = /\/pushgateway$/
-/** Age in milliseconds above which a draft file is removed, because its process ended without completing it. */
+/**
+ * Maximum age of a draft folder in milliseconds. An older one is removed, because its process has ended without
+ * completing it.
+ */
 const DRAFT_MS_MAX = 3_600_000
 
 try {
@@ -53,7 +56,8 @@ async function fold(folder) {
     logLevel: 'silent',
     // Write only ASCII, so that `hooks.js` can read the file without decoding UTF-8.
     charset: 'ascii',
-    // CommonJS parts load Node's own modules by `require`.
+    // CommonJS parts of the bundle call `require` to load Node's own modules. An ES module has no `require`, so define
+    // one.
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
     },

@@ -15,7 +15,7 @@ const { platform, arch, versions } = process
  * peers.
  */
 const DEVELOPERS = ['typescript', '@typescript', '.bin/tsc', 'bufferutil']
-/** Folders with one native module per system, and the file name of the module for this system and this Node. */
+/** Folders that have one native module per system. `ours` is the file of the module for this system. */
 const NATIVE = [
   { folder: 'uWebSockets.js/dist/bin/', ours: `uws_${platform}_${arch}_${versions.modules}.node` },
   { folder: 'better-sqlite3/prebuilds/', ours: `${platform}-${arch}.node` },
@@ -48,8 +48,8 @@ function isProduction() {
 }
 
 /**
- * Removes the native modules of a folder except `ours`. Does nothing if `ours` does not exist: then the files have
- * other names, or a compiler has built them.
+ * Removes the native modules of a folder except `ours`. If `ours` does not exist, removes nothing: the files may have
+ * other names, or a compiler may have built the module.
  * @param {string} folder
  * @param {string} ours
  */

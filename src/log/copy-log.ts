@@ -74,8 +74,8 @@ function copyOnce(from: PartitionPaths, to: PartitionPaths): FileState {
   const source = new Database(from.database, { readonly: true, fileMustExist: true })
   try {
     source.exec('BEGIN')
-    // The transaction begins with this read, and sees the database as it is now. Copy the files before the tables: the
-    // exchange may delete files at any time, but the transaction preserves the tables.
+    // This read begins the transaction. Until its end, the transaction sees the tables unchanged. Copy the files before
+    // the tables, because the exchange may delete a file at any time.
     const state = parseState(source.prepare(STATE_SELECT).get(), from.database)
     for (const name of snapshotsAt(from.snapshots, state.lastOffset)) {
       copyInto(to.snapshots, join(from.snapshots, name), name)
@@ -174,7 +174,7 @@ export function copyArchive(
       try {
         copyInto(folder, segment.path, name)
       } catch (error) {
-        // The exchange has just deleted this segment to keep the archive within its maximum size.
+        // Skip this segment. The exchange has just deleted it to keep the archive within its maximum size.
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue
         throw sqliteFault('LOG_COPY_FAILED', segment.path, error)
       }

@@ -3,8 +3,9 @@
  * returns events exactly as they were appended, and never returns data with a wrong checksum. The only field of an
  * event that the log itself reads is the market id.
  *
- * Order of the calls on a partition: open, then any number of append, read, closedOrders, tradeStatuses, snapshot,
- * forget, truncate and sweep. After a failed append: reopen, read the durable records, continue.
+ * A caller opens a partition. Then it calls append, read, closedOrders, tradeStatuses, snapshot, forget, truncate and
+ * sweep in any order. After a failed append, it must call `reopen`, read the records that are durable, and continue
+ * from there.
  */
 
 import type { Address, MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
@@ -35,10 +36,10 @@ export type ClosedOrder = {
   readonly side: Side
   readonly outcome: Outcome
   readonly price: Price
-  /** For a `taken` order, the quantity that was filled immediately. */
+  /** For a `taken` order (matched without ever resting): the quantity that was filled. */
   readonly size: Shares
   readonly reason: OrderCloseReason
-  /** First answer to the order: number of matched counter-orders, and time of placement. */
+  /** Parts of the first answer to the order: the number of matched counter-orders, and the time of placement. */
   readonly matches: number
   readonly placedAtMs: number
   readonly expiresAtSec: number
@@ -57,7 +58,8 @@ export type TradeState = {
 /** Encoding of events in a row of the log; the default is plain JSON. */
 export type EventForm<Event extends LogEvent> = {
   /**
-   * Writes an event as JSON. `before` is the previous event of the row: values that are equal in both can be left out.
+   * Writes an event as JSON. `before` is the previous event of the row. Values that equal those of `before` may be left
+   * out.
    */
   write(event: Event, before: Event | undefined, into: JsonBytes): void
   /** Returns the events of a whole row from its parsed JSON. */
@@ -181,11 +183,14 @@ export interface RowReader {
 export interface LogArchive<Event extends LogEvent> {
   /** Returns the ranges of archived offsets of a partition, in order. A range has no gaps. */
   spans(partition: number): { readonly first: number; readonly last: number }[]
-  /** Returns up to `limit` records from `fromOffset`; none only if the archive does not have that offset. */
+  /**
+   * Returns up to `limit` records from `fromOffset` on. Returns an empty array only if the archive does not have
+   * `fromOffset`.
+   */
   read(partition: number, fromOffset: number, limit: number): LogRecord<Event>[]
   /**
-   * Returns whole rows from `fromOffset` on, at most to the end of their block in the archive file. Returns none only
-   * if the archive does not have that offset.
+   * Returns whole rows from `fromOffset` on, at most to the end of the block in the archive file that contains
+   * `fromOffset`. Returns an empty array only if the archive does not have `fromOffset`.
    */
   readRows(partition: number, fromOffset: number): LogRow[]
 }

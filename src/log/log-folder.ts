@@ -116,13 +116,19 @@ export function readIdentity(dataDir: string): LogIdentity {
     )
   }
   if (typeof id !== 'string' || !Number.isInteger(partitions)) {
-    throw refused('LOG_FOLDER_DAMAGED', `${path} does not describe a log`)
+    throw refused(
+      'LOG_FOLDER_DAMAGED',
+      `${path} does not describe a log: its id or number of partitions is missing`,
+    )
   }
   for (let partition = 0; partition < partitions; partition++) {
     const { database, mark } = pathsIn(folder, partition)
     for (const file of [database, mark]) {
       if (!existsSync(file)) {
-        throw refused('LOG_PARTITION_MISSING', `${file} is missing, so the log is incomplete`)
+        throw refused(
+          'LOG_PARTITION_MISSING',
+          `${file} is missing, so the log is incomplete: restore the log from a backup`,
+        )
       }
     }
   }

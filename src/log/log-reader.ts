@@ -53,9 +53,12 @@ export function openLogReader<Event extends LogEvent>(
       const upcasters = options.upcasters ?? UPCASTERS
       const reader = new BatchReader(db, paths.database, home, { upcasters, form })
       if (reader.lastOffset() < mark) {
-        throw new Fault('LOG_LOST', `${paths.database} ends before its durable offset ${mark}`, {
-          retryable: false,
-        })
+        throw new Fault(
+          'LOG_LOST',
+          `${paths.database} ends before its durable offset ${mark}: acknowledged commands are ` +
+            'missing; restore all files of the partition from one copy',
+          { retryable: false },
+        )
       }
       const file = { inode, db, reader }
       files.set(partition, file)

@@ -1,11 +1,12 @@
 /**
- * Short form of market events. Nearly all events are of three kinds. As full JSON, they would cost the market thread
- * more time than matching. So they are stored and sent as lists with a fixed order. Other events are plain JSON.
+ * Short form of market events. Nearly all events are resting orders, matches or closed orders. Writing these as full
+ * JSON would take the market thread longer than matching. So they are stored and sent as lists with a fixed order.
+ * Other events are plain JSON.
  *
- * A list begins with a letter for the event's kind, the id of its market (0 if equal to that of the event before) and
- * its sequence number. The order of the cells never changes. A new field goes to the end, and lists without it stay
- * readable. The files `packed-v2.json` and `packed-v1.json` in `test/log/fixtures` have one event of each kind in
- * today's form, and events of older logs, in which market and kind are written in full.
+ * A list begins with a letter for the event's kind, the market id and the sequence number. The market id is 0 if it
+ * equals that of the previous event. The order of the cells never changes. A new field goes to the end, and lists
+ * without it stay readable. In `test/log/fixtures`, `packed-v2.json` has one event of each kind in today's form.
+ * `packed-v1.json` has events of older logs, with market and kind written in full.
  */
 
 import assert from 'node:assert/strict'
@@ -31,7 +32,7 @@ import type { JsonBytes } from './json-bytes.ts'
 type Cell = string | number | PermitSignature | RestedTail | ClosedTail | MatchedTail
 type Cells = readonly Cell[]
 
-/** The last cell of an event: rare properties of an order. */
+/** Optional last cell of a list (the tail): properties that few orders have. */
 type RestedTail = LateTerms & { readonly tags?: OrderTags }
 type ClosedTail = { readonly tags?: EchoedTags; readonly cause?: CancelCause }
 type MatchedTail = LateTerms & {
@@ -43,8 +44,8 @@ type MatchedTail = LateTerms & {
 }
 
 /**
- * Placement terms in the last cell; few orders have them. The time in force is not among them, because it has
- * its own cell.
+ * Placement terms in the tail, because few orders have them. `timeInForce` is not among them, because it has its own
+ * cell.
  */
 type LateTerms = Omit<PlacementTerms, 'timeInForce'>
 
@@ -136,14 +137,14 @@ function readCells(cells: Cells, before: MarketId | undefined): MarketEvent {
 }
 
 /**
- * Value of a cell for the usual case: the market of the previous event, no flag, the zero address, or no
- * permit.
+ * Value of a cell in its usual case. Depending on the cell, it means: same market as the previous event, no flag, the
+ * zero address, or no permit.
  */
 const USUAL = 0
 
 /** Number of common cells at the start of each list, before the cells of the event's kind. */
 const HEAD_CELLS = 3
-/** Number of cells with an order's fields that only the chain needs. */
+/** Number of cells for an order's fields that only the chain needs, such as the signature. */
 const SIGNED_CELLS = 5
 
 function writeRested(event: OrderRested, into: JsonBytes): void {
@@ -172,7 +173,7 @@ function writeRested(event: OrderRested, into: JsonBytes): void {
   into.value(tail)
 }
 
-/** Number of cells with the time in force of a new order; this cell follows the signed fields. */
+/** Number of cells with the time in force: after the signed fields of a resting order, after the fills of a match. */
 const FORCE_CELLS = 1
 
 function writeForce(terms: PlacementTerms | undefined, into: JsonBytes): void {
@@ -211,8 +212,8 @@ const RESTED_CELLS = HEAD_CELLS + 13
 const PERMIT_CELLS = 1
 
 /**
- * Values of the flag cell: RETURNED and KEPT in rested orders, KNOWN in matches. For an order that is cancelled when a
- * session ends, the cell has the id of that session instead.
+ * Values of the flag cell. Rested orders: RETURNED (by a failed trade), KEPT (the session's end no longer cancels it).
+ * Matches: KNOWN (an earlier event has the taker's order). Or the id of the session whose end cancels the order.
  */
 const RETURNED = 1
 const KNOWN = 1
@@ -239,8 +240,8 @@ function flagOf<Flags extends Readonly<Record<number, object>>>(
 function readRested(cells: Cells, marketId: MarketId): OrderRested {
   const { length } = cells
   const last = cells[length - 1]
-  // If the last cell is an object, it is the tail. Exception: if exactly `SIGNED_CELLS` cells follow the
-  // first `RESTED_CELLS`, the last cell is the order's permit.
+  // An object in the last cell is the tail. Exception: if exactly `SIGNED_CELLS` cells follow the first `RESTED_CELLS`,
+  // the list has no tail, and the object is the order's permit.
   const hasTail = isObject(last) && length - RESTED_CELLS !== SIGNED_CELLS
   const tail = hasTail ? (last as RestedTail) : undefined
   const plain = hasTail ? cells.slice(0, -1) : cells

@@ -21,7 +21,7 @@ import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { auditFunds } from './audit-funds.ts'
 
-/** Number of positions per request to the chain. */
+/** Maximum number of pairs of holder and market whose balances one request to the chain reads. */
 const PAIRS_MAX = 200
 const SHOWN_MAX = 50
 
@@ -61,7 +61,7 @@ async function look(exchangeUrl: string): Promise<void> {
     say(`audit of ${describeDatabaseUrl(url)}`)
     const differences = await audit(database, settings, exchangeUrl)
     for (const { what, kept, expected } of differences.slice(0, SHOWN_MAX)) {
-      say(`  ${what}: kept ${kept}, expected ${expected}`)
+      say(`  ${what}: the exchange has ${kept}, but should have ${expected}`)
     }
     say(differences.length === 0 ? 'no difference' : `${differences.length} differences`)
     if (differences.length > 0) process.exitCode = 1
@@ -80,7 +80,7 @@ async function audit(
   const positions = await auditPositions(database)
   say(`  ${positions.positions} positions in ${positions.markets} markets on chain`)
   const setAside = await auditSetAside(database)
-  say(`  ${setAside.length} events of the chain set aside`)
+  say(`  ${setAside.length} events of the chain set aside (not decoded or not stored)`)
   for (const { chainId, txHash, blockNumber, logIndex, event, why } of setAside.slice(-SHOWN_MAX)) {
     say(
       `    ${event} in ${txHash} (chain ${chainId}, block ${blockNumber}, log ${logIndex}): ${why}`,
@@ -93,8 +93,8 @@ async function audit(
 }
 
 /**
- * If the exchange's URL is given, compares the expected reservations with those that the running exchange
- * reports.
+ * If the exchange's URL is given, compares the reservations computed from the database and the logs with those that the
+ * exchange reports.
  */
 async function askExchange(
   database: Database,
@@ -105,10 +105,11 @@ async function askExchange(
   const chainIds = settings.chains.map(({ chainId }) => chainId)
   const found = await auditFunds(database, { dataDir: settings.data.dir, url, chainIds })
   if (found === undefined) {
-    say(`  the exchange at ${url} reserves no funds`)
+    say(`  the exchange at ${url} reserves no funds, so no reservations were compared`)
     return []
   }
-  const busy = found.busy === 0 ? '' : `; ${found.busy} of them change all the time: not compared`
+  const busy =
+    found.busy === 0 ? '' : `; ${found.busy} traders not compared: their funds kept changing`
   say(`  reservations of ${found.traders} traders compared with ${url}${busy}`)
   return found.differences
 }
@@ -120,9 +121,9 @@ type AskedChain = {
 }
 
 /**
- * Returns the chains in the settings, and further chains that only the data folder records, such as a local chain. The
- * folder stores the URLs of these chains without their paths, because a path may contain a secret for the Ethereum
- * node.
+ * Returns the chains that have an RPC URL in the settings, and the chains that only the data folder records, such as a
+ * local chain. If a chain is in both, the URL of the settings is used. The folder stores a URL without its path,
+ * because the path may contain a secret for the Ethereum node.
  */
 function chainsOf({ chains, data }: Settings): AskedChain[] {
   const named: AskedChain[] = chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
@@ -135,7 +136,7 @@ function chainsOf({ chains, data }: Settings): AskedChain[] {
   return [...named, ...recorded.filter(({ chainId }) => !known.has(chainId))]
 }
 
-/** Compares every position with the chain's balances at the block of the position. */
+/** Compares all positions in the database with the balances on the chain at the same block. */
 async function askChain(
   database: Database,
   { chainId, rpcUrls, contracts }: AskedChain,

@@ -4,8 +4,8 @@
  * require, computed from the database and the logs.
  *
  * Both amounts may change during the audit. So a trader is compared only if their needs were the same before and after
- * the request. A difference counts only if every round finds it. An order in progress, or a block that one side has not
- * read yet, causes a difference that disappears in the next round.
+ * the request. The comparison runs in several rounds, and reports only a difference that every round finds. An order in
+ * progress, or a block that one side has not read yet, causes a difference that disappears in a later round.
  */
 
 import { createClient } from '#client/client.ts'
@@ -47,8 +47,8 @@ type Looked = {
 type FundsAudit = {
   readonly traders: number
   /**
-   * Number of traders without a result: in the last round their needs changed, or they had a difference that
-   * an earlier round did not find.
+   * Number of traders that could not be compared. In the last round, either their needs changed, or they had a
+   * difference that an earlier round did not find.
    */
   readonly busy: number
   readonly differences: readonly Difference[]
@@ -86,8 +86,8 @@ export async function auditFunds(
       if (wanted.length === 0) break
     }
     const differences = looked.differences.filter(({ what }) => lasting?.has(what))
-    // Count an owner as busy if an earlier round did not find the owner's difference of the last round. A change of the
-    // owner's needs alone can cause such a difference.
+    // If only some rounds found an owner's difference, count the owner as busy. A change of the owner's needs alone can
+    // cause such a difference.
     const busy = (wanted?.length ?? 0) - ownersOf(differences).length
     return { traders, busy, differences }
   } finally {

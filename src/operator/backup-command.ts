@@ -9,7 +9,7 @@ import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
 import { backup } from './backup.ts'
 
-// Only the user who runs the backup can read its files, as with the files of the exchange.
+// Only the user who runs this command can read the files that it creates, as with the files of the exchange.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
@@ -37,6 +37,9 @@ await runCommand({
     const { files, partitions } = await backup(places, folder, say)
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
     const last = partitions.map(({ lastOffset }) => lastOffset).join(', ')
-    say(`${folder} is complete: ${files.length} files, ${bytes} bytes, offsets up to ${last}`)
+    say(
+      `${folder} is complete: ${files.length} files, ${bytes} bytes, last offset of each ` +
+        `partition: ${last}`,
+    )
   },
 })

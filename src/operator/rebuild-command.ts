@@ -1,5 +1,5 @@
 /**
- * `npm run rebuild`: brings a database that is empty or older than the log up to the end of the log. Exits with 1 if
+ * `npm run rebuild`: writes the events of the log that a database lacks. The database may be empty. Exits with 1 if
  * events are missing or the rebuild was interrupted, and with 2 if an option is wrong.
  */
 
@@ -16,7 +16,7 @@ import { openDatabase } from '#store/open-database.ts'
 import { makeDatabaseFolder } from './database-folder.ts'
 import { rebuild } from './rebuild.ts'
 
-// Only the user who runs the command can read its files, as with the files of the exchange.
+// Only the user who runs this command can read the files that it creates, as with the files of the exchange.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)

@@ -1,7 +1,7 @@
 /**
- * Brings a database that is empty, or older than the log, up to the end of the log. It reads the archive for events
- * that are no longer in the log, then the log itself. It writes rows and checkpoints in the same way as the store, so
- * it may be interrupted at any moment and started again. It may run beside an exchange.
+ * Writes the events of the log that a database lacks. The database may be empty or older than the log. Events that are
+ * no longer in the log are read from the archive. Rows and checkpoints are written in the same way as by the store, so
+ * a rebuild may be interrupted at any moment and started again. It may run beside an exchange.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -27,7 +27,9 @@ type RebuildOptions = {
   readonly signal?: AbortSignal
 }
 
-/** Writes the events. Returns how many were written, and whether the end of the log was reached. */
+/**
+ * Writes the events that the database lacks. Returns how many were written, and whether the end of the log was reached.
+ */
 export async function rebuild(
   options: RebuildOptions,
 ): Promise<{ readonly events: number; readonly ended: boolean }> {
@@ -54,8 +56,9 @@ export async function rebuild(
 }
 
 /**
- * Throws if events between the end of the database and the beginning of `log` (the log with its archive) are missing,
- * or if the log ends before the database. Call it before anything is written.
+ * Throws if the database cannot be brought up to the end of `log` (the log with its archive). There are two possible
+ * reasons. Events after the database's last offset are missing from `log`, or `log` ends before that offset. Call it
+ * before anything is written.
  */
 export function checkReach(log: LogReader<MarketEvent>, from: readonly number[]): void {
   const missing: string[] = []
@@ -99,7 +102,7 @@ async function replay(
   return Math.max(0, at - from)
 }
 
-/** Ends orders that were open when their market closed, as the store does. */
+/** Marks orders as ended in the database if they were open when their market closed. The store does the same. */
 async function endAllOrders(database: Database): Promise<void> {
   let after: MarketId | undefined
   do {

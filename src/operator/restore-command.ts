@@ -10,7 +10,7 @@ import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
 import { restore } from './restore.ts'
 
-// Only the user who runs the command can read its files, as with the files of the exchange.
+// Only the user who runs this command can read the files that it creates, as with the files of the exchange.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
@@ -33,6 +33,6 @@ await runCommand({
       logUrl: settings.eventLog.url,
     }
     await restore(resolve(from), places, say)
-    say('restored; npm start continues from it')
+    say('the backup is restored; npm start continues from it')
   },
 })

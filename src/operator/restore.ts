@@ -1,8 +1,8 @@
 /**
  * Restores a backup into an empty data folder and an empty database, so that an exchange can continue from it. Every
- * byte of the backup is checked first. The folder of the log is renamed to its final name last, so no exchange can
- * start from an interrupted restore. The database was copied before the log, so the restore then brings it up to the
- * end of the log.
+ * byte of the backup is checked first. The folder of the log gets its final name only after the database and all files
+ * are copied, so no exchange can start from an incomplete copy. The backup's database may be older than its log. So the
+ * restore then writes the events that the database lacks.
  */
 
 import { copyFileSync, cpSync, existsSync, readdirSync, renameSync } from 'node:fs'
@@ -48,13 +48,13 @@ export async function restore(
   const record = join(folder, CHAIN_RECORD)
   if (existsSync(record)) copyFileSync(record, join(places.dataDir, CHAIN_RECORD))
   await fillDatabase(places.databaseUrl, join(folder, 'database'))
-  say('the database is filled')
+  say('the database is restored')
   renameSync(draft, join(places.dataDir, 'log'))
   syncFolder(places.dataDir)
-  say('the log is in its place')
+  say('the log is restored')
   if (places.logUrl !== '') {
     await adoptLog(places.dataDir, places.logUrl)
-    say('the log is in its database')
+    say('the log is copied to the database of SIBYL_LOG_URL')
   }
   await catchUp(places, say)
   return manifest
@@ -64,9 +64,10 @@ async function refuseToOverwrite(manifest: Manifest, places: Places): Promise<vo
   const { dataDir, databaseUrl, archiveDir, logUrl } = places
   const { dialect } = parseDatabaseUrl(databaseUrl)
   if (dialect !== manifest.database) {
-    const kinds = { sqlite: 'a SQLite file', mysql: 'a server' }
+    const kinds = { sqlite: 'SQLite', mysql: 'MySQL' }
     throw refused(
-      `the backup contains ${kinds[manifest.database]}, but SIBYL_DATABASE_URL names ${kinds[dialect]}`,
+      `the backup contains a ${kinds[manifest.database]} database, but SIBYL_DATABASE_URL names ` +
+        `a ${kinds[dialect]} database`,
     )
   }
   if (existsSync(dataDir) && readdirSync(dataDir).length > 0) {
@@ -83,8 +84,8 @@ async function refuseToOverwrite(manifest: Manifest, places: Places): Promise<vo
 }
 
 /**
- * Refuses a backup of a version that cannot be read, before anything is written: a restored log beside an unreadable
- * database would not be a working exchange.
+ * Refuses a backup whose log or database has a version that this program cannot read. Called before anything is
+ * written, because a restored log beside an unreadable database would not be a working exchange.
  */
 async function refuseOtherVersion(folder: string, { database }: Manifest): Promise<void> {
   try {
@@ -103,7 +104,7 @@ async function catchUp(places: Places, say: (line: string) => void): Promise<voi
     await migrate(database)
     const log = wholeLog(reader, openArchive(places.archiveDir, reader, { form: PACKED }))
     const { events } = await rebuild({ log, database, say: () => undefined })
-    say(`the database has caught up with the log: ${events} events`)
+    say(`the database has caught up with the log: ${events} more events were written to it`)
   } finally {
     await closeDatabase(database)
     await reader.close()

@@ -61,7 +61,10 @@ export type AccountsRequests = {
     takes: { order: ReserveOrder; deadlineAtMs: number }
     answers: Granted | Rejection
   }
-  /** Releases the funds of one granted `Reserve`, because the order was refused or existed before. */
+  /**
+   * Releases the funds of one granted `Reserve`, because the market rejected the order or had already accepted it
+   * before.
+   */
   Release: { takes: { orderHash: OrderHash }; answers: undefined }
   /** Returns the answer that `Reserve` would give, and reserves nothing. */
   Check: { takes: { order: ReserveOrder; deadlineAtMs: number }; answers: Granted | Rejection }

@@ -12,8 +12,8 @@ export type ChainFollowerProtocol = {
       head: number
       events: readonly ChainEvent[]
       /**
-       * Markets that an earlier reorg removed, and that were not created again within the chain's number of
-       * confirmation blocks.
+       * Markets that an earlier reorg removed and that the new blocks did not create again in time: within the chain's
+       * number of confirmation blocks.
        */
       withdrawn: readonly MarketId[]
     }

@@ -7,17 +7,22 @@ import type { MarketView } from './market.ts'
 export type MarketFollowerProtocol = {
   /** Packed events (`packed-event.ts`): the same bytes as in the log. */
   MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
-  /** Openings and closings of markets in idle partitions, for which no other events are sent. */
+  /**
+   * Openings and closings of markets in idle partitions (see `Doze`). For these partitions, no other events are sent.
+   */
   MarketFacts: { takes: { events: readonly MarketFact[] }; answers: undefined }
-  /** Reports that the thread was reloaded from its log; earlier messages may be wrong. */
+  /**
+   * Reports that the thread has reloaded its markets from the log, and sends their states. Events that it sent before
+   * may be wrong.
+   */
   MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
   /** Reports that these markets have ended, are complete in the database, and are unloaded. */
   MarketsGone: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
 }
 
 /**
- * Requests of a front about the partitions that it follows. Both requests are answered, so the front knows that they
- * arrived.
+ * Requests with which a front makes the partitions that it follows idle or active. Both requests are answered, so the
+ * front knows that they arrived.
  */
 export type DozeProtocol = {
   /** Makes these partitions idle: the thread sends only openings and closings of their markets from now on. */
@@ -30,8 +35,9 @@ export type DozeProtocol = {
 }
 
 /**
- * Messages of a front about sessions with orders that are cancelled on disconnect. A `PlaceOrder` with a session also
- * reports that this session is alive. A front sends a message again until it is answered.
+ * Messages of a front about sessions. When the connection of a session ends, the session's orders are cancelled. A
+ * `PlaceOrder` with a session also reports that this session is alive. A front repeats each of these messages until it
+ * is answered.
  */
 export type SessionsProtocol = {
   /**

@@ -16,8 +16,9 @@ type MarketsAnswer = { views: MarketView[]; more: boolean; away: boolean; dozes?
 
 export type HoldProtocol = {
   /**
-   * Replaces the trader's hold (the kinds of new orders that are refused), and returns the amounts that the trader's
-   * orders and trades need. The relayer renews the hold before `untilMs`.
+   * Sets a hold for a trader, in place of an earlier hold. A hold makes the market reject some kinds of the trader's
+   * new orders. Returns the amounts that the trader's orders and trades need. The hold ends at `untilMs`, unless the
+   * relayer renews it before.
    */
   HoldTrader: { takes: TraderHold; answers: TraderNeeds | Rejection }
   /** Returns the trader's unsettled sales of these outcomes of a market, and whether the market accepts orders. */
@@ -29,8 +30,9 @@ export type HoldProtocol = {
 
 type OpenOrdersProtocol = {
   /**
-   * Returns a page of a trader's open orders in one market, or in all markets of this thread: the oldest orders after
-   * the cursor `after`. `count` is the number of the trader's open orders on all pages.
+   * Returns a page of a trader's open orders in one market, or in all markets of this thread. Orders are sorted by age,
+   * the oldest first; the page begins after the cursor `after`. `count` is the number of the trader's open orders on
+   * all pages.
    */
   OpenOrdersPage: {
     takes: {
@@ -47,11 +49,14 @@ type OpenOrdersProtocol = {
 export type OrdersPage = { orders: OpenOrder[]; count: number }
 
 export type StandingProtocol = {
-  /** Sends traders' pauses that this thread may not know yet. */
+  /** Sends pauses (times in which a trader can place no orders) that this thread may not know yet. */
   TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
   /** Returns the pauses that this thread knows. */
   PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
-  /** Sends the settlement costs of traders on one day: the new totals of each trader whose totals have changed. */
+  /**
+   * Sends the settlement costs that traders caused on one day. It contains only traders whose totals have changed, with
+   * their new totals.
+   */
   TradersSpent: {
     takes: { chainId: number; day: number; spending: readonly TraderSpending[] }
     answers: undefined

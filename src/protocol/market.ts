@@ -26,19 +26,20 @@ export type OrderAccepted = {
 export type EnteredOrder = OrderAccepted & EchoedTags
 
 /**
- * `left` of a filled order is `pending` while one of its trades is not settled: the quantity of that trade
- * may return to the book.
+ * The market's first answer to an order, returned by `RecallOrder`. `left` is set only if the order is closed. It is
+ * `pending` if a trade of the order is not settled, so that the trade's quantity may return to the book. It is
+ * `nothing` if the order has no unsettled trade.
  */
 export type RecalledOrder = OrderAccepted & { readonly left?: 'pending' | 'nothing' }
 
 export type OrderCancelled = {
   readonly status: 'cancelled'
   readonly orderHash: OrderHash
-  /** Size that is matched but not settled. It may still settle, but never returns to the book. */
+  /** Matched size whose trades are not settled yet. If such a trade fails, its size does not return to the book. */
   readonly pendingSize?: number
 }
 
-/** Size of an order's unsettled trades; listed if one request cancels several orders. */
+/** Size of a cancelled order's unsettled trades, in the answer to a request that cancels several orders. */
 export type PendingOfOrder = { readonly orderHash: OrderHash; readonly pendingSize: number }
 
 export type OpenOrder = RestingOrder &
@@ -75,15 +76,15 @@ export type TradeReport = {
 export type PlacedOrder = {
   order: VerifiedOrder
   requestId?: string
-  /** The session whose end cancels the order (`session-orders.ts`). */
+  /** The order's session. When the session ends, the order is cancelled (`session-orders.ts`). */
   session?: string
   timeInForce?: TimeInForce
   tags?: OrderTags
   /** Unix milliseconds after which the market refuses the order. */
   bookByMs?: number
   /**
-   * Time for which the order's funds are reserved, in milliseconds after the message was sent. After this time, a
-   * market refuses the order if it is new.
+   * Time for which the order's funds are reserved, in milliseconds after the message was sent. If a new order reaches
+   * its market after this time, it is refused.
    */
   reservedMs?: number
   /** The end of `reservedMs` on the monotonic clock of the receiving process. This field is not sent. */
@@ -164,7 +165,7 @@ export type MarketProtocol = {
   ReportTrade: {
     /** `epoch` is the epoch of the settlement's lease, if several nodes may settle the chain. */
     takes: { marketId: MarketId; report: TradeReport; epoch?: number }
-    /** `paused`: pauses of the trade's two traders, if any. */
+    /** `paused`: pauses (times without new orders) of the trade's two traders, if any. */
     answers: { status: TradeStatus; paused?: TraderPause[] } | Rejection
   }
 }

@@ -6,7 +6,7 @@ import type { PriceRecord } from '#store/writes/prices.ts'
 /** A price that the prices thread has published. */
 export type PublishedPrice = PriceRecord
 
-/** Everything known about one asset, for a new reader. */
+/** Current state of one asset's prices, for a front that begins to follow them. */
 export type AssetPrices = {
   readonly asset: string
   readonly speaker: PriceSource | undefined

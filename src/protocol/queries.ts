@@ -1,4 +1,4 @@
-/** For each named database query, the types of its request and its answer, for the routes that run it. */
+/** Defines the types of the request and the answer of each named database query, for the routes that run the query. */
 
 import type { Queries, QueryName } from '#store/reads/answer-query.ts'
 

@@ -3,7 +3,7 @@
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { RelayKey, RelayOperation } from '#domain/relay.ts'
-/** Nonces that an owner needs for signing, as decimal strings. */
+/** Next nonces that an owner must sign, one per contract, as decimal strings. */
 export type RelayNonces = {
   readonly conditionalTokens: string
   readonly stablecoin: string

@@ -6,7 +6,7 @@
 
 export type Protocol = Record<string, { takes: object; answers: unknown }>
 
-/** A ticket for a later answer by `context.answer`. It is plain data. */
+/** Ticket for an answer that the actor sends later with `context.answer`. It is plain data. */
 export type Deferred = { readonly deferred: number }
 
 /**

@@ -1,29 +1,31 @@
 /**
- * The typed, batched channel over a `MessagePort`: the data plane between threads.
+ * A typed channel over a `MessagePort` that sends messages between threads in batches.
  *
- * Messages of one turn of the event loop travel as one `postMessage`, because a `postMessage` costs several times as
+ * Messages of one turn of the event loop are sent as one `postMessage`, because a `postMessage` costs several times as
  * much as its content. Under load, `bench:channel` counted 345,000 requests per second. With one `postMessage` per
- * request, the least that Comlink sends, it counted 116,000. The flush runs in the check phase of the loop, right after
- * this turn's sockets were read. So many messages share a flush under load, and an idle system sends immediately.
- * Messages keep their order: an event that was sent before an answer also arrives before the answer.
+ * request, it counted 116,000; Comlink sends at least that many. The batch is sent in the check phase of the loop,
+ * right after this turn's sockets were read. So under load many messages share a batch, and an idle thread sends
+ * immediately. Messages keep their order: an event that was sent before an answer also arrives before the answer.
  *
- * A request always gets an answer: the answer of the peer, or `Unanswered` if the channel is closed, too much is in
- * flight, or the deadline has passed. The wire form of a batch is one flat array of triples: `type, id, message`. A
- * message with id 0 expects no answer, and type 0 is an answer to request `id`. Three values follow the triples: the
- * total bytes that the batch's sender has sent, the total bytes that it has read, and the time at which it sent the
- * batch. With this time the receiver can distinguish transit time from work.
+ * A request always gets an answer. It is the answer of the peer, or `Unanswered` if the channel is closed, too much is
+ * in flight, or the deadline has passed. A batch is sent as one flat array of triples: `type, id, message`. Id 0 means
+ * that no answer is expected. Type 0 means an answer to request `id`. Three values follow the triples: the total bytes
+ * that the batch's sender has sent, the total bytes that it has read, and the time at which it sent the batch. With
+ * this time the receiver can distinguish transit time from work.
  *
- * An object costs several times as much to transfer as its values. So a message for which the channel has a form
- * travels as the form's number, the message's id, and its values. Form numbers above 0 are requests, numbers below 0
- * are answers. An answer has a form only if its request had one, so a peer that uses no forms receives none.
+ * An object costs several times as much to transfer as its values. So if the channel has a form (a fixed order of
+ * values) for a message, it sends the form's number, the message's id and the values. A form number above 0 marks a
+ * request, a number below 0 marks an answer. An answer has a form only if its request had one, so a peer that uses no
+ * forms receives none.
  *
- * A negative id requests the duration of each stage. The answer to such a request also has a negative id, never has a
- * form, and has three more values: the milliseconds of each stage.
+ * A request with a negative id asks how long each stage of its processing took (`CommandTimes`). The answer to such a
+ * request also has a negative id, never has a form, and has three more values: the milliseconds of each stage.
  *
  * A port does not limit its queue, so the channel counts the bytes that the peer has not read yet (`credit.ts`). Above
- * the limit, a request is answered `full`, and an event is dropped. In place of the event, and before any later answer,
- * the peer receives a loss notice, and loads its state again. Until the peer has acknowledged the notice, no events are
- * sent. Answers are always sent: their number is limited by the peer's requests.
+ * the limit, the channel answers a request with `full` and drops an event. In place of the first dropped event, the
+ * peer receives a loss notice, before any later answer. The peer then loads its state again. Until the peer has
+ * acknowledged the notice, no events are sent. Answers are always sent, because their number is limited by the peer's
+ * requests.
  */
 
 import assert from 'node:assert/strict'
@@ -64,8 +66,8 @@ export type Forms = {
 const NO_FORMS: Forms = { requests: [], answers: [] }
 
 /**
- * Times at which a batch of requests began, was handled, and was durable, by the monotonic clock that all threads
- * share.
+ * Times at which the handling of a batch of requests began and ended, and at which the batch was durable, by the
+ * monotonic clock that all threads share.
  */
 export type BatchTimes = {
   readonly begunMs: number
@@ -106,13 +108,13 @@ export type ChannelOptions = {
 /** Callbacks of a channel. */
 type ChannelCallbacks = {
   /**
-   * Receives a message. `replyTo` is 0 if no answer is expected, and otherwise opaque to the receiver. The message
-   * belongs to the receiver.
+   * Receives a message and becomes its owner. `replyTo` is 0 if no answer is expected. Otherwise the receiver passes
+   * `replyTo` unchanged to `reply`.
    */
   received(type: string, message: unknown, replyTo: number): void
   /** Called once, when the other end is gone or this end was closed. */
   closed?(): void
-  /** Called if events to this end were lost: derived state must be loaded again. */
+  /** Called if events from the peer were lost. State that is derived from these events must be loaded again. */
   lost?(): void
   /** Called when the peer has acknowledged a loss of events; new events are sent to the peer again from now on. */
   missed?(): void
@@ -197,7 +199,7 @@ export class Channel<Out extends Protocol> {
   readonly #forms: Forms
   /** Numbers of the request forms, by message type. */
   readonly #formNumbers = new Map<string, number>()
-  /** Times at which requests were sent, for requests whose callers want the duration of each stage. */
+  /** Send times of received requests, by id, for requests whose sender wants the duration of each stage. */
   readonly #timed = new Map<number, number>()
   readonly #credit: Credit
   readonly #loop: Loop
@@ -243,8 +245,8 @@ export class Channel<Out extends Protocol> {
   }
 
   /**
-   * Sends a request; always resolves, never rejects. `timed` receives the stage times right before the answer, if the
-   * peer knows them.
+   * Sends a request. The promise always resolves, never rejects. If the peer knows the durations of its stages, `timed`
+   * receives them right before the promise resolves.
    */
   ask<K extends keyof Out & string>(
     type: K,
@@ -288,7 +290,9 @@ export class Channel<Out extends Protocol> {
     else this.#send(type, 0, message, bytes)
   }
 
-  /** Answers a received request, with the times of its batch if requested. */
+  /**
+   * Answers a received request. If its sender wants the duration of each stage, computes the durations from `times`.
+   */
   reply(replyTo: number, answer: unknown, times?: BatchTimes): void {
     if (!this.#open || replyTo === 0) return
     if (this.#timed.size > 0 && this.#replyTimed(Math.abs(replyTo), answer, times)) return
@@ -348,8 +352,8 @@ export class Channel<Out extends Protocol> {
   }
 
   /**
-   * Answers a request whose sender wants the duration of each stage. If the sender did not request the durations, or
-   * the times are unknown, sends nothing and returns false.
+   * Sends an answer with the duration of each stage, and returns true. If the request's sender does not want the
+   * durations, or `times` is undefined, sends nothing and returns false.
    */
   #replyTimed(id: number, answer: unknown, times: BatchTimes | undefined): boolean {
     const sentAtMs = this.#timed.get(id)
@@ -429,8 +433,8 @@ export class Channel<Out extends Protocol> {
         at += 2 + form.cells
       }
     }
-    // If the bytes read since the last report exceed a certain share of the limit (`credit.ts`), report them
-    // to the peer even without another message.
+    // If too many read bytes are not reported to the peer yet (`credit.ts`), report them now, even without another
+    // message.
     if (this.#open && this.#credit.owesWord) this.#post()
   }
 

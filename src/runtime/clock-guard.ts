@@ -1,14 +1,15 @@
 /**
- * Watches the wall clock for the whole process, from one thread. It reports a jump, and decides when to accept the
- * jump. Until then, every thread's time continues as if the clock had not jumped (`clock.ts`).
+ * Watches the wall clock for the whole process, from one thread. It reports a jump, and decides when to accept the new
+ * time. Until then, every thread's time continues as if the clock had not jumped (`clock.ts`).
  *
- * A jump is accepted if a new block of a chain has the new time, or if the wall clock ran evenly for `confirmMs`. If a
- * new block has the time without the jump, the wait of `confirmMs` starts again. At a start, the guard accepts the wall
- * clock, so an operator can confirm a jump by a restart.
+ * A jump is accepted if the time of a new block agrees with the new time, or if the wall clock has run evenly for
+ * `confirmMs`. If the time of a new block agrees with the continued old time instead, the wait of `confirmMs` starts
+ * again. At its own start, the guard accepts the wall clock without a check, so an operator can confirm a jump by a
+ * restart.
  *
- * Example: a suspended laptop. Its monotonic clock stopped, so after waking up the wall clock has jumped. For
- * `confirmMs`, or until the chain has a new block, time continues from the time of the suspension. When the jump is
- * accepted, markets and orders whose end has passed expire. Drift of up to 1 % is followed silently.
+ * Example: a laptop is suspended. Its monotonic clock stops, so after waking up the wall clock has jumped. Time
+ * continues from the moment of the suspension until a new block confirms the jump, or for `confirmMs`. When the jump is
+ * accepted, markets and orders whose end has passed expire. The guard follows drift of up to 1 % without a report.
  *
  * The guard has no timer: its caller passes the clocks in `machine`, and calls `look` about once a second.
  */
@@ -24,7 +25,7 @@ import {
 
 export type ClockUpdate =
   | { readonly type: 'jumped'; readonly byMs: number }
-  /** The wall clock shows the expected time again. */
+  /** The wall clock returned to the expected time before the jump was accepted. */
   | { readonly type: 'back' }
   | { readonly type: 'confirmed'; readonly byMs: number; readonly by: 'chain' | 'time' }
 
@@ -73,8 +74,8 @@ export function guardClock(
         adjustClock(memory, Math.max(-most, Math.min(most, byMs)))
         return
       }
-      // Start to wait for the confirmation of a jump. Start again if the difference to the expected time has
-      // changed, because the clock has not run evenly since the jump.
+      // Start the wait for the confirmation anew in two cases. Either the clock has just jumped, or the size of the
+      // jump has changed. In the second case, the clock has not run evenly since the jump.
       if (jump === undefined || Math.abs(byMs - jump.byMs) > boundMs) {
         jump = { sinceMs: nowMs, byMs, firstChainMs: undefined }
         setJumped(memory, true)

@@ -1,10 +1,11 @@
 /**
- * The only source of time, so that a test can control the time.
+ * Provides the only source of time, so that a test can control the time.
  *
- * The machine's wall clock may jump, because of a wrong time server or a suspended machine. So it is compared with the
- * monotonic clock; the data for this is in memory that all threads share. While the two clocks agree within a bound,
- * the wall clock counts. After a jump, time continues by the monotonic clock until the guard (`clock-guard.ts`) has
- * confirmed the jump. So no thread acts on a clock that has just jumped.
+ * The machine's wall clock may jump, because of a wrong time server or a suspended machine. So it is compared with an
+ * expected time, which follows the monotonic clock. The data for this comparison is in memory that all threads share.
+ * While the wall clock is within a bound of the expected time, the exchange uses the wall clock. After a jump, it uses
+ * the expected time until the guard (`clock-guard.ts`) has accepted the jump. So no thread acts on a clock that has
+ * just jumped.
  */
 
 type Cancel = () => void
@@ -23,9 +24,9 @@ export type Machine = {
 }
 
 /**
- * Clock data that all threads share: the seconds by which the exchange is ahead of the machine, and the results of the
- * clock guard, which one thread writes. The exchange is ahead only if it follows a local chain whose time was moved
- * forward.
+ * Clock data that all threads share. It contains the seconds by which the exchange's time is ahead of the machine's
+ * clock, and the results of the clock guard, which one thread writes. The exchange's time is ahead only if the exchange
+ * follows a local chain whose time was moved forward.
  */
 export type ClockMemory = SharedArrayBuffer
 
@@ -35,7 +36,7 @@ export const clockViews = (memory: ClockMemory) => ({
   ahead: new Int32Array(memory, 0, 1),
   /** Maximum difference in milliseconds between the wall clock and its expected time; 0 if the guard is off. */
   bound: new Int32Array(memory, 4, 1),
-  /** Wall clock minus monotonic clock. It is aligned and written by one thread, so a read is atomic. */
+  /** Expected time minus monotonic clock. The value is aligned and has one writing thread, so a read is atomic. */
   offset: new Float64Array(memory, 8, 1),
   /** 1 while a jump of the wall clock is not confirmed. */
   jumped: new Int32Array(memory, 16, 1),
@@ -98,12 +99,12 @@ export function followClock(memory: ClockMemory): void {
   followed = clockViews(memory)
 }
 
-/** Sets the seconds by which every thread that follows this memory is ahead of the machine. */
+/** Sets the number of seconds by which the time of all threads that use this memory is ahead of the machine's clock. */
 export function moveClock(memory: ClockMemory, aheadSeconds: number): void {
   Atomics.store(clockViews(memory).ahead, 0, aheadSeconds)
 }
 
-/** Returns the milliseconds by which the exchange is ahead of the machine. */
+/** Returns the number of milliseconds by which the exchange's time is ahead of the machine's clock. */
 export function aheadMsOf(memory: ClockMemory): number {
   return 1_000 * Atomics.load(clockViews(memory).ahead, 0)
 }

@@ -1,12 +1,12 @@
 /**
- * Counts the bytes that one end of a channel has sent and the other end (the peer) has not read yet. Both ends count
- * the bytes sent since the channel was opened. Sizes are estimates, because measuring a message would cost as much as
- * sending it. Each batch contains its sender's total. When the peer has read a batch, the peer's next batch reports
- * that total as read. If the peer has nothing to send, it reports the total in a separate message after it has read a
- * certain share of the limit.
+ * Counts the bytes that one end of a channel has sent and the other end (the peer) has not read yet. Both ends keep
+ * totals since the channel was opened. Sizes are estimates, because measuring a message would cost as much as sending
+ * it. Each batch contains the total that its sender has sent. After the peer has read a batch, its next batch reports
+ * this total as read. If the peer has nothing to send, it reports the total in a separate message when the unreported
+ * bytes exceed a share of the limit.
  *
- * The limit protects against a peer whose event loop is blocked. It allows several seconds of events of the busiest
- * market thread, so no event is lost in a pause of the garbage collector or the machine. The limit is small compared
+ * The limit protects against a peer whose event loop is blocked. It has room for several seconds of events of the
+ * busiest market thread. So a pause of the garbage collector or the machine loses no event. The limit is small compared
  * with the memory of a thread.
  */
 
@@ -18,7 +18,7 @@ export const REQUEST_BYTES = 512
 export const ANSWER_BYTES = 256
 export const TOLD_BYTES = 256
 
-/** When the bytes read since the last report exceed this share of the limit, a separate message reports them. */
+/** Share of the limit. If the bytes that were read and not reported exceed it, a separate message reports them. */
 const SILENT_PART = 1 / 8
 
 export class Credit {
@@ -45,8 +45,8 @@ export class Credit {
   }
 
   /**
-   * Returns whether `bytes` more bytes may be sent. If at most `SILENT_PART` of the limit is unread, even a
-   * message above the limit may be sent.
+   * Returns whether a message of `bytes` bytes may be sent. A message larger than the limit may also be sent, if at
+   * most `SILENT_PART` of the limit is unread.
    */
   has(bytes: number): boolean {
     const { untaken } = this
@@ -57,7 +57,7 @@ export class Credit {
     this.#sent += bytes
   }
 
-  /** Records the peer's totals from a batch that is read now. */
+  /** Records the totals that the peer reports in a received batch: its sent bytes and its read bytes. */
   received(sentByPeer: number, takenByPeer: number): void {
     this.#taken = sentByPeer
     this.#takenByPeer = takenByPeer

@@ -1,4 +1,4 @@
-/** Adapts a Node worker or port, and the port of a proxy, to Comlink. */
+/** Makes Node workers and ports, including the ports of proxies, usable as Comlink endpoints. */
 
 import { MessageChannel, MessagePort, type Worker } from 'node:worker_threads'
 import {
@@ -12,8 +12,8 @@ import {
 } from 'comlink'
 import nodeAdapter from 'comlink/dist/umd/node-adapter.js'
 
-// The package ships this adapter as CommonJS that exports the function itself, but its types describe a default export.
-// So a cast is needed.
+// Comlink ships this adapter as CommonJS that exports the function itself, but its types describe a default export. So
+// a cast is needed.
 const adapt = nodeAdapter as unknown as (port: MessagePort | Worker) => Endpoint
 
 export function endpointOf(port: MessagePort | Worker): Endpoint {
@@ -21,16 +21,16 @@ export function endpointOf(port: MessagePort | Worker): Endpoint {
 }
 
 /**
- * Returns an endpoint that Comlink closes when the proxy is released. Comlink closes only objects whose class is
- * `MessagePort`.
+ * Returns an endpoint whose port Comlink closes when the proxy is released. Comlink closes an endpoint only if its
+ * class is `MessagePort`, so the endpoint reports this class.
  */
 function closingEndpointOf(port: MessagePort): Endpoint {
   return Object.assign(endpointOf(port), { constructor: MessagePort, close: () => port.close() })
 }
 
 /**
- * Replaces Comlink's own handling of proxies, which would listen to a proxy's port through the browser's interface.
- * With that interface, Node creates an event per message, and loads its whole HTTP client into every thread.
+ * Replaces Comlink's own handler for proxies, which listens to a proxy's port through the browser's event interface.
+ * With that interface, Node creates an event object per message, and loads its whole HTTP client into every thread.
  */
 const proxies: TransferHandler<ProxyMarked, MessagePort> = {
   canHandle: (value): value is ProxyMarked =>

@@ -1,8 +1,8 @@
 /**
- * Passes tasks in batches to a function, the runner. If `underWayMax` batches are in progress, further tasks
- * wait for the next batches, in order. The runner may do only the first tasks of a batch, so that no batch
- * keeps a thread busy for long; the other tasks wait again. If `waitingMax` tasks wait already, a new task is
- * rejected.
+ * Collects tasks into batches, and passes each batch to a function, the runner. While `underWayMax` batches are
+ * running, new tasks wait in order for the next batches. The runner may do only the first tasks of a batch, so that no
+ * batch keeps a thread busy for long. The remaining tasks wait again. If `waitingMax` tasks are waiting already, a new
+ * task is rejected.
  */
 
 import { PoolFull } from './pool.ts'
@@ -15,8 +15,8 @@ type Waiting<Task, Result> = {
 
 export function gatherWork<Task, Result>(options: {
   /**
-   * Runs all tasks of a batch, or only some tasks at its beginning (at least one). Returns their results in
-   * order.
+   * Runs the tasks of a batch from the first one on: all of them, or fewer, but at least one. Returns the results of
+   * the tasks that it has run, in order.
    */
   readonly run: (tasks: readonly Task[]) => Promise<readonly Result[]>
   readonly underWayMax: number

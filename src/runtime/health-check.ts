@@ -16,8 +16,8 @@ const MISSED_HEALTH_MAX = 3
  */
 const MISSED_HEALTH_MAX_STUCK = 6
 /**
- * Factor on the maximum number of missed health checks for a worker that used hardly any CPU time: it may be
- * waiting for a core.
+ * A worker that used hardly any CPU time may be waiting for a core. The maximum number of its missed health checks is
+ * then this many times as high.
  */
 const WAITING_TIMES = 2
 
@@ -51,7 +51,7 @@ async function checkHealth(state: Supervised): Promise<void> {
       }
       continue
     }
-    // If the heartbeat still increases, the worker is only busy. The worker may then take as long as it needs to
+    // If the heartbeat still increases, the worker is busy and not stuck. It may then take as long as it needs to
     // answer.
     host.missedHealth = isBeating ? 0 : host.missedHealth + 1
     const why = isBeating
@@ -68,9 +68,8 @@ async function checkHealth(state: Supervised): Promise<void> {
 }
 
 /**
- * Returns whether a worker whose heartbeat has stopped is stuck: it has missed at least `missedMax` health checks. If
- * the worker used hardly any CPU time, the limit is `WAITING_TIMES` times as high, because the worker may be waiting
- * for a core.
+ * Returns whether a worker is stuck: without a heartbeat, it has missed at least `missedMax` health checks in a row. If
+ * the worker used hardly any CPU time, it may be waiting for a core. The limit is then `WAITING_TIMES` times as high.
  */
 function isStuck(state: Supervised, missed: number, cpuMs: number, missedMax: number): boolean {
   const hasRun = cpuMs >= (missedMax * state.options.healthIntervalMs) / 2

@@ -43,7 +43,9 @@ export type RunningWorker = {
   readonly heartbeat: Heartbeat
   /** Value of the heartbeat at the last health check. */
   beats: number
-  /** CPU time of the worker's thread in milliseconds, at the last health check at which it had made progress. */
+  /**
+   * CPU time of the worker's thread in milliseconds, at the last health check that found an answer or a new heartbeat.
+   */
   cpuMsAtBeat: number
   /** The worker's last error before it died. */
   crash: string
@@ -72,7 +74,7 @@ export type Host = {
   readyAtMs: number
   /** True while the worker is stuck and being ended. */
   isEnding: boolean
-  /** For a thread that was started on call: resolves with the reason when the thread has ended. */
+  /** Set for a thread on call, which another thread has started. Resolves with the reason when the thread has ended. */
   readonly over: PromiseWithResolvers<string> | undefined
 }
 

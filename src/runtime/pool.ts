@@ -67,7 +67,7 @@ export function makePool(options: {
   })
   const reported = new WeakMap<Worker, number>()
   async function secondsOf(thread: Worker): Promise<number> {
-    // A thread that is about to end reports nothing.
+    // A thread that is about to end may not answer. Its last report then counts.
     const usage = await inTime(
       thread.cpuUsage().catch(() => undefined),
       TELL_MS_MAX,
@@ -75,7 +75,7 @@ export function makePool(options: {
     if (usage !== undefined) reported.set(thread, (usage.user + usage.system) / 1e6)
     return reported.get(thread) ?? 0
   }
-  // The thread that replaces a dead one has to load first.
+  // A thread that replaces a dead one counts as loading until it reports that it has loaded.
   piscina.on('workerDestroy', () => loading++)
   // Ignore this event: the caller of a task receives the task's error. Without a task, there is no caller to notify.
   piscina.on('error', () => {})

@@ -8,8 +8,8 @@ import type { Channel, CommandTimes, Unanswered } from './channel.ts'
 
 export type Ref<P extends Protocol> = {
   /**
-   * Sends a request to the actor; the promise always resolves. While the channel is closed, the answer is `closed` at
-   * once. If the answer carries the times of its stages, `timed` receives them right before the promise resolves.
+   * Sends a request to the actor. The promise always resolves. If the channel is closed, it resolves with `closed` at
+   * once. If the answer contains the durations of its stages, `timed` receives them right before the promise resolves.
    */
   ask<K extends keyof P & string>(
     type: K,

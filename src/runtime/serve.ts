@@ -1,11 +1,12 @@
 /**
- * Runs a behaviour. Commands from the channels wait in a bounded mailbox, and the handlers of one turn run as a batch.
- * Answers are sent only after the batch’s events are durable and published.
+ * Runs a behaviour (the handlers of an actor's commands). Commands from the channels wait in a bounded mailbox. The
+ * commands that are waiting at the same time are handled as one batch. Answers are sent only after the batch’s events
+ * are durable and published.
  *
  * The steps of a batch are always: prepare (do all lookups once for the whole batch), handle each command, commit the
  * events, publish the events, answer. Commands are handled in the order of their arrival, or in the order that
- * `arrange` returns. A commit proves that the actor still owns its state. Commands that emitted no events have no such
- * proof, so `confirm` checks the ownership before they are answered.
+ * `arrange` returns. A successful commit proves that the actor still owns its state. Commands that emitted no events
+ * have no such proof, so `confirm` checks the ownership before they are answered.
  *
  * Commands that arrive during a commit form the next batch, so slower commits lead to larger batches. A single command
  * never waits for more commands. A handler that throws is a bug and ends the thread. At that point no command of its
@@ -52,14 +53,14 @@ export type ServeOptions<State, P extends Protocol, Event> = {
   /** Answer to a command that arrives while `mailboxMax` commands are waiting. */
   readonly full: unknown
   readonly prepare?: (batch: readonly Command<P>[]) => void
-  /** Reorders a batch; this may only affect speed, not results. */
+  /** Reorders a batch for speed. The new order must not change the results. */
   readonly arrange?: (batch: readonly Command<P>[]) => readonly Command<P>[]
   /** Makes the events durable. After a failure, it is unknown whether the events are durable. */
   readonly commit?: (events: readonly Event[]) => undefined | Promise<unknown>
   /**
-   * Resolves with true if this actor still owned its state after the batch was handled. Set if another process may
-   * replace this actor. Called if some commands of a batch emitted no events, because no commit proves the ownership
-   * for their answers.
+   * Resolves with true if this actor still owned its state after the batch was handled. Set only if another process may
+   * replace this actor. Called if some commands of a batch emitted no events: for the answers to these commands, no
+   * commit proves the ownership.
    */
   readonly confirm?: () => Promise<boolean>
   /**

@@ -1,6 +1,6 @@
 /**
- * Duration of a write by stage, from its first byte to its answer. Each thread counts its own stages;
- * together they are one histogram with a label.
+ * Measures how long a write spends in each stage between its arrival and its answer. Each thread measures its own
+ * stages. Together they are one histogram with the label `stage`.
  *
  * | stage | from | to |
  * |---|---|---|

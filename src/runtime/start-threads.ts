@@ -80,7 +80,7 @@ async function startHost(state: Supervised, host: Host): Promise<void> {
   if (failure !== '') {
     const why =
       failure ??
-      `${host.name} did not start: was not ready after ${state.options.startTimeoutMs} ms`
+      `${host.name} did not start: it was not ready after ${state.options.startTimeoutMs} ms`
     host.phase = 'restarting'
     setWhy(host, why)
     host.running = undefined

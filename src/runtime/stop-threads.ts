@@ -54,7 +54,7 @@ export async function stopAll(state: Supervised): Promise<boolean> {
     clean = (await stopHost(state, host)) && clean
   }
   for (const [name, running] of state.spares) {
-    // Wait up to the start timeout: a worker that is still loading its modules handles the stop request only
+    // Wait for up to the start timeout. If a worker is still loading its modules, it handles the stop request only
     // afterwards.
     clean =
       (await stopHost(state, { ...newHost(name, []), running }, state.options.startTimeoutMs)) &&

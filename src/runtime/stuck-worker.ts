@@ -10,7 +10,9 @@ import type { Worker } from 'node:worker_threads'
 import { beatsOf, type Heartbeat } from './heartbeat.ts'
 import { inTime } from './in-time.ts'
 
-/** Time to watch the event loop before the worker’s code is interrupted again. */
+/**
+ * Interval at which the heartbeat is checked. If the heartbeat has not changed, the worker’s code is interrupted again.
+ */
 const LOOK_MS = 500
 
 type Attached = {
@@ -21,9 +23,9 @@ type Attached = {
 const STOPPING_TIMES = 6
 
 /**
- * Ends a stuck worker. If the worker's heartbeat has changed since the worker was found stuck, only returns
- * `turns`. Otherwise calls `stop`, which asks the worker to end, and interrupts the code that the worker
- * runs. Returns `ended` when the worker has ended, or `stuck` if it does not end before the timeout.
+ * Ends a stuck worker. If its heartbeat has changed since the worker was found stuck, returns `turns` and does nothing
+ * else. Otherwise calls `stop`, which asks the worker to end, and interrupts the worker's code. Then returns `ended` if
+ * the worker ends before the timeout, and `stuck` if it does not.
  */
 export async function endStuck(
   { worker, exited, heartbeat, beats: seen }: StuckWorker,

@@ -16,7 +16,7 @@ export type SupervisorOptions = {
   readonly restartPauseMs: (restarts: number) => number
   /**
    * Returns the pause before an optional thread is restarted, from the number of its deaths since it last ran for
-   * `restartWindowMs` without dying. By default `restartPauseMs`.
+   * `restartWindowMs` without dying. If undefined, `restartPauseMs` is used.
    */
   readonly optionalPauseMs?: (deaths: number) => number
   /**
@@ -49,7 +49,8 @@ export type Supervised = {
   /** In start order. */
   hosts: Host[]
   /**
-   * `spares`: workers with loaded modules that wait for their threads, by name. `ahead`: workers to load in advance.
+   * `spares`: workers, by name, that have loaded their modules and run no threads yet. `ahead`: workers to load in
+   * advance.
    */
   readonly spares: Map<string, RunningWorker>
   ahead: readonly WorkerSpec[]

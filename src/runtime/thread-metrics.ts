@@ -21,8 +21,8 @@ export async function metricsOf(state: Supervised): Promise<object[][]> {
 }
 
 /**
- * Returns the last collected metrics if they are younger than `metricsKeepMs`, otherwise collects them again.
- * So the threads collect their metrics once, however many fronts are scraped within this time.
+ * Returns the last collected metrics if they are younger than `metricsKeepMs`. Otherwise collects them again. So within
+ * this time the threads collect their metrics only once, even if many fronts are scraped.
  */
 export function keptMetrics(state: Supervised): Promise<object[][]> {
   const atMs = performance.now()

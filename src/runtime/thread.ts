@@ -79,8 +79,8 @@ export type Thread = {
   /** Receives a channel's port to a peer: at the start, and again after each restart of the peer. */
   connect(peer: string, port: MessagePort): void
   /**
-   * Returns an empty string if the thread is healthy, otherwise the problem in a few words. A thread on standby returns
-   * the role for which it waits.
+   * Returns an empty string if the thread is healthy, otherwise the problem in a few words. For a thread on standby,
+   * the text begins with `STANDBY` and names the role for which the thread waits.
    */
   health(): string
   metrics(): Promise<object[]>
@@ -129,7 +129,7 @@ export function runThreads(kinds: ThreadKinds): void {
 
   function end(): void {
     supervisor?.[releaseProxy]()
-    // The answer to the current call is sent before the port closes; after that, nothing keeps the worker alive.
+    // Close the port only after the answer to the current call is sent. After that, nothing keeps the worker alive.
     setImmediate(() => port.close())
   }
 

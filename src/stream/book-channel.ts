@@ -28,8 +28,8 @@ type BookChannel<M> = {
     seq: Sequence,
   ): void
   /**
-   * Like `changed`, for books with implied levels. Called once per event, because each event changes the implied books
-   * of both outcomes.
+   * Like `changed`, for books with implied levels (levels that follow from orders of the other outcome). Called only
+   * once per event, because one call updates the implied books of both outcomes.
    */
   changedImplied(
     of: MarketFeed<M>,
@@ -85,7 +85,10 @@ export function makeBookChannel<M>(ports: {
     feed.edges = edgesOf(levelsOf(feed))
   }
 
-  /** Sends changed levels of one side to a feed. For a conflated book, records the levels for the next message. */
+  /**
+   * Sends changed levels of one side to a feed. For a conflated book, only records the changed prices for its next
+   * message.
+   */
   function change(feed: BookFeed<M>, side: Side, prices: readonly number[], seq: Sequence): void {
     if (feed.hz !== undefined) {
       note(feed, side, prices)
@@ -169,8 +172,8 @@ function newBookFeed<M>(
 type WhichBook<M> = Pick<BookFeed<M>, 'of' | 'outcome' | 'implied'>
 
 /**
- * Returns all feeds of this book: the feed with every change, and the conflated feed of each rate. With implied levels,
- * also the feeds of the other outcome.
+ * Returns the set to which the feed of this book belongs. Without implied levels, the set has the outcome's feeds: one
+ * with every change, and one per rate. With implied levels, it has the implied feeds of both outcomes.
  */
 function feedsWith<M>({ of, outcome, implied }: WhichBook<M>): Set<BookFeed<M>> {
   return implied ? of.implied : of.books[outcome]

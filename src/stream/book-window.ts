@@ -17,8 +17,8 @@ export function edgesOf(book: LevelBook): Edges {
 }
 
 /**
- * Returns the levels to send to a subscriber after these prices of a side have changed. `before` is the worst price
- * that the subscriber has seen, `now` the worst price that is shown now.
+ * Returns the levels to send after these prices of a side have changed. `before` is the worst price in the subscriber's
+ * copy of the book. `now` is the worst price that is shown from now on.
  */
 export function shownChanges(
   book: LevelBook,

@@ -36,7 +36,10 @@ export function makeChainBreaks<M>(
     setImmediate(breakChains)
   }
 
-  /** Restarts the messages of the market's feeds at this sequence number, and makes their subscribers start over. */
+  /**
+   * Drops the kept messages of the market's feeds, sets the feeds' positions to `seq`, and sends new snapshots to their
+   * subscribers.
+   */
   function restart(of: MarketFeed<M>, seq: Sequence): void {
     of.bookSeq.fill(seq)
     of.tradesSeq = seq

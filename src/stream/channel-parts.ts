@@ -37,7 +37,7 @@ export type ChannelPorts<M> = {
   readonly limits: ChannelLimits
   readonly clock: Clock
   readonly hooks: ChannelHooks<M>
-  /** Source of traders' funds, by chain; undefined if the exchange reserves no funds. */
+  /** Source of traders' funds, and the chains that it covers; undefined if the exchange reserves no funds. */
   readonly funds?: FundsSource | undefined
 }
 

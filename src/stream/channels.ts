@@ -53,7 +53,7 @@ export type Channels<M> = BoardListener & {
   leave(feed: Feed<M>, member: M): void
   /** Returns the messages after a position or cursor; undefined if a snapshot is needed. */
   resume(feed: Feed<M>, since: number | string): Replay | undefined
-  /** Returns the state of the feed at its last position; undefined while the state is unknown. */
+  /** Returns a snapshot of the feed at its last position; undefined while no snapshot can be made. */
   snapshot(feed: Feed<M>, reset: boolean): string | undefined
   ordersSnapshot(feed: OrdersFeed<M>, taken: TakenOrders, reset: boolean): string
   /** Returns a position as clients see it. */
@@ -81,7 +81,7 @@ export function makeChannels<M>(ports: ChannelPorts<M>): Channels<M> {
   return {
     followed: (shown, event) => followEvent(parts, shown, event),
     loaded: breaks.loaded,
-    // A topic with followers keeps its state until the last follower leaves.
+    // The market's topics that have followers keep their state until the last follower leaves.
     forgotten(marketId) {
       parts.markets.delete(marketId)
       marketChannel.over(marketId)

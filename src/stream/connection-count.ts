@@ -1,10 +1,10 @@
 /**
- * Counts streams and subscriptions of each IP range over all front threads. Every front keeps its own numbers in shared
- * memory. A front that dies leaves its numbers behind. So each front stores its numbers with its incarnation (a number
- * that each restart raises), and a restarted front starts at zero.
+ * Counts streams and subscriptions of each IP range over all front threads. Each front stores its own counts in shared
+ * memory, together with its incarnation (a number that each restart raises). A front that dies leaves its counts
+ * behind. Counts of an earlier incarnation are ignored, so a restarted front starts at zero.
  *
  * Two fronts that admit a client at the same instant may both see the last free place. So a range can exceed its limit
- * by at most the number of fronts less one.
+ * by at most the number of fronts minus one.
  */
 
 import { makeSharedTable, SharedTable, type SharedTableMemory } from '#http/shared-table.ts'
@@ -16,9 +16,12 @@ export type ConnectionCountMemory = {
 }
 
 export type ConnectionCount = {
-  /** Returns the sum over all fronts for the range. */
+  /**
+   * Returns the number of streams (or of subscriptions, in their own count) that clients of this range of IP addresses
+   * have on all fronts.
+   */
   of(range: string): number
-  /** Changes the number of the range's streams or subscriptions on this front. */
+  /** Adds `by`, which may be negative, to the number of the range on this front. */
   add(range: string, by: number): void
 }
 
@@ -32,7 +35,7 @@ const RANGES_MAX = 100_000
 const KEPT_AT_ZERO = 1
 
 export function makeConnectionCountMemory(fronts: number, secret: string): ConnectionCountMemory {
-  // With a single front the table is not used.
+  // A single front does not use the table, so the table has only one record.
   const records = fronts > 1 ? RANGES_MAX : 1
   return { table: makeSharedTable(records, secret), lives: new SharedArrayBuffer(4 * fronts) }
 }

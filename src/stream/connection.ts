@@ -12,7 +12,7 @@ import type { FrameId } from './frames.ts'
 export type SocketData = { readonly connection: Connection }
 export type Socket = WebSocket<SocketData>
 
-/** Open orders from the market threads, and the topic's position at the time of the request. */
+/** Open orders that the market threads returned, and the topic's position when the orders were requested. */
 export type TakenOrders = OrdersPage & { readonly at: number }
 
 export type Subscription = {
@@ -20,9 +20,11 @@ export type Subscription = {
   readonly connection: Connection
   /** Weight of this subscription: the number of subscriptions that it counts as, for the limits. */
   readonly size: number
-  /** True if the socket has joined the library's topic; otherwise the subscription waits for a snapshot or a replay. */
+  /**
+   * True if the socket receives the messages of the topic. Otherwise the subscription waits for a snapshot or a replay.
+   */
   live: boolean
-  /** The request that has not been answered with `subscribed` yet. */
+  /** The subscribe request that has not been answered with `subscribed` yet. */
   ack: { readonly id: FrameId | undefined } | undefined
   /** Position from which the client wants to resume. */
   since: number | string | undefined
@@ -31,8 +33,8 @@ export type Subscription = {
   /** True if the client must be notified of dropped messages. */
   lagged: boolean
   /**
-   * `lagAt`: number of messages that the topic had published when the connection began to lag. `missed`: number of
-   * dropped messages that were noticed.
+   * `lagAt`: number of messages published on the topic when the connection began to lag. `missed`: number of dropped
+   * messages that the WebSocket library reported.
    */
   lagAt: number
   missed: number
@@ -56,7 +58,7 @@ export type Connection = {
   readonly waiting: Set<Subscription>
   /** Time at which the connection began to lag; undefined if it does not lag. */
   lagSinceMs: number | undefined
-  /** Time since which the connection waits to be closed. */
+  /** Time at which the server decided to close the connection. */
   doomedAtMs: number | undefined
   /** True if a dropped message was noticed in this turn of the event loop and will be handled in the next turn. */
   settling: boolean

@@ -1,11 +1,11 @@
 /**
  * Tracks the messages that each connection must still receive, and sends them.
  *
- * A subscription is either live, with its socket in the topic of uWebSockets.js, or waits for a snapshot or a replay.
- * It becomes live and receives the snapshot or the replay in the same turn of the event loop, so no message is lost in
- * between. Waiting subscriptions are served one after another while little is buffered for their socket. So memory per
- * connection stays bounded, however many feeds the client follows and however slowly it reads. `slow-readers.ts`
- * handles connections that are too slow. Nothing in this file waits for a reader.
+ * A subscription is live if its socket has joined the topic of uWebSockets.js. Otherwise it waits for a snapshot or a
+ * replay. It receives the snapshot or the replay and becomes live in the same turn of the event loop, so no message is
+ * lost in between. Waiting subscriptions are served one after another, and only while little data is buffered for their
+ * socket. So memory per connection stays bounded, however many feeds the client follows and however slowly it reads.
+ * `slow-readers.ts` handles connections that are too slow. Nothing in this file waits for a reader.
  */
 
 import type { Rejection } from '#domain/rejection.ts'
@@ -22,7 +22,10 @@ import { type Draw, snapshotWeight } from './weights.ts'
 
 export type DeliverySettings = SlowReaderSettings & { readonly deadlineMs: number }
 
-/** Maximum cost, in reads, of the snapshots for one connection per turn of the event loop: about 1 ms of work. */
+/**
+ * Maximum cost, in reads (see `weights.ts`), of the snapshots for one connection per turn of the event loop. It is
+ * about 1 ms of work.
+ */
 const TURN_UNITS = 25
 
 /** Result of `send` for a dropped message. */
@@ -83,7 +86,8 @@ export function makeDelivery(ports: DeliveryPorts): Delivery {
       }
       serve(ws, sub)
       if (sub.live) units += 1 + snapshotWeight(sub.feed)
-      // Serving a subscription may have shown that the reader is too slow, or have closed its connection.
+      // Stop if a message to the reader was dropped, or if the connection was closed, while the subscription was
+      // served.
       if (connection.settling || connection.ws === undefined) return
     }
     if (connection.lagSinceMs === undefined) return
@@ -98,7 +102,7 @@ export function makeDelivery(ports: DeliveryPorts): Delivery {
   function serve(ws: Socket, sub: Subscription): void {
     const { feed, connection } = sub
     const { topic } = feed
-    // This front does not know the feed's position until it follows the feed's markets.
+    // The feed's position is unknown until this front follows the feed's markets. The subscription keeps waiting.
     if (!ports.isFollowed(feed)) return
     if (!sub.paid && !pays(sub, ports.draw)) return
     const channels = ports.channels()
@@ -188,8 +192,8 @@ function forgetPlace(sub: Subscription): void {
 }
 
 /**
- * First messages of a subscription: a snapshot (none if the client resumes), then the topic's messages after position
- * `from`.
+ * First messages of a subscription: the snapshot `first` (undefined if the client resumes), then `texts`, which are the
+ * topic's messages after position `from`.
  */
 type Owed = {
   readonly first: string | undefined

@@ -1,7 +1,7 @@
 /**
- * Types of feeds: a feed is a topic and its subject. Feeds of one market's log use the sequence numbers of that log.
- * All other feeds cover several markets, or events that are not in a market's log. So the topics of these feeds count
- * their own positions.
+ * Types of feeds. A feed is a topic together with the market, trader or asset that it is about. Book and trade feeds
+ * cover one market's log, and use its sequence numbers as positions. Other feeds cover several markets, or events that
+ * are not in a market's log. So their topics count their own positions.
  */
 
 import type { Address, MarketId, Sequence } from '#domain/ids.ts'
@@ -10,7 +10,7 @@ import type { ShownMarket } from '#live/market-board.ts'
 import type { Edges } from './book-window.ts'
 import type { Topic } from './topic.ts'
 
-/** Rates of conflated books, each with its own topic. */
+/** Rates of conflated books, in messages per second. Each rate has its own topic. */
 export const CONFLATED_HZ = [1, 5, 10, 20] as const
 export type Hz = (typeof CONFLATED_HZ)[number]
 
@@ -55,7 +55,7 @@ export type BookFeed<M> = {
   /** Prices of a conflated book that changed since its last message; `all` is true if all prices may have changed. */
   readonly changed: readonly [bids: Set<number>, asks: Set<number>]
   all: boolean
-  /** Worst price of each side that the feed's subscribers have seen. */
+  /** Worst price of each side in the subscribers' copies of the book. */
   edges: Edges
 }
 export type TradesFeed<M> = {
@@ -124,8 +124,8 @@ export function isSequenced<M>(feed: Feed<M>): feed is SequencedFeed<M> {
 }
 
 /**
- * Returns the markets that the front must follow for a feed. The front receives openings and closings even of
- * markets that it does not follow.
+ * Returns the markets whose events the front must follow for a feed. The feed with the openings and closings of all
+ * markets needs no market, because the front always receives these events.
  */
 export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
   switch (feed.kind) {
@@ -143,8 +143,8 @@ export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
 }
 
 /**
- * The existing feeds of a market. `bookSeq` and `tradesSeq` are the sequence numbers of the last change of each book
- * and of the trades. The sequence numbers are kept even if no feed exists.
+ * The existing feeds of a market. `bookSeq` has the sequence number of the last change of each outcome's book.
+ * `tradesSeq` is the sequence number of the last change of the trades. Both are kept even if no feed exists.
  */
 export type MarketFeed<M> = {
   readonly shown: ShownMarket

@@ -44,7 +44,8 @@ export function followEvent<M>(
         books.changed(of, { outcome, side: makerSide(taker, first) }, prices, seq)
       }
       if (of.implied.size > 0) {
-        // From the point of view of the taker's outcome, all makers are on the side opposite to the taker.
+        // In the implied book of the taker's outcome, all makers' orders are on the side opposite to the taker's. In a
+        // mint or merge, the maker's order is for the other outcome, so it appears at the complementary price.
         const prices = fills.map(({ kind, price }) => (kind === undefined ? price : ONE - price))
         const side = taker.side === BUY ? SELL : BUY
         books.changedImplied(of, { outcome: taker.outcome, side }, [...new Set(prices)], seq)

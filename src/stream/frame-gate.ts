@@ -22,13 +22,13 @@ const CLOSE_TOO_BIG = 1009
  */
 export const MALFORMED_MAX = 100
 /**
- * Maximum number of frames above the rate limit within the window, as a multiple of the limit per second. Above this
- * number, the connection is closed.
+ * Maximum number of frames above the rate limit within the window, as a multiple of `messagesPerSecond`. A connection
+ * that sends more is closed.
  */
 const EXCESS_SECONDS = 10
 /**
- * If a frame is refused because the IP address has no cost units left, each unit of the frame's cost counts as this
- * many frames above the rate limit.
+ * A frame is refused if its IP address has no cost units left. Each unit of the frame's cost then counts as this many
+ * frames above the rate limit.
  */
 const UNPAID_EXCESS = 5
 export const WINDOW_MS = 10_000

@@ -204,7 +204,7 @@ export type Request = { readonly id: FrameId | undefined } & (
 /** An invalid frame; `malformed` is true if a client that follows the documentation never sends such a frame. */
 type Misread = {
   readonly id: FrameId | undefined
-  /** Lists the flaws of a frame, which is slower than detecting that a flaw exists. */
+  /** Lists the flaws of the frame. This is slower than detecting that one exists, so it is done on demand. */
   readonly why: () => Rejection
   readonly malformed: boolean
 }

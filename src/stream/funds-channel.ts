@@ -1,7 +1,7 @@
 /**
  * The channel of a trader's funds on a chain. Each message contains all funds of the trader on that chain. The accounts
- * thread reports only that the funds have changed. While the channel has subscribers, it then requests all funds from
- * the accounts thread.
+ * thread reports only that the funds of a trader have changed. If the trader's channel has subscribers, the front then
+ * requests the new funds from the accounts thread.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -29,7 +29,7 @@ type Followed<M> = {
   last: ReturnType<typeof fundsBody> | undefined
   asking: boolean
   /**
-   * True if the funds have changed since the current request was sent. After its answer, the funds are requested once
+   * True if the funds changed after the current request was sent. When its answer arrives, the funds are requested once
    * more.
    */
   again: boolean

@@ -36,11 +36,14 @@ export function makeHeldSessions(ports: {
   const live = new Set<string>()
   const links = ports.threads.map((ref) => ({
     ref,
-    /** For each session: the change that the market thread has not acknowledged yet. */
+    /**
+     * For each session: the change (session ended, or option turned off) that the market thread has not acknowledged
+     * yet.
+     */
     unanswered: new Map<string, Change>(),
     /**
-     * Number of rounds that have begun. A round reports all sessions to this thread; a new round stops the
-     * earlier round.
+     * Number of times that `claim` has started for this thread. Each run reports all sessions, and stops the run before
+     * it.
      */
     claims: 0,
   }))
@@ -50,8 +53,8 @@ export function makeHeldSessions(ports: {
     new Promise((resolve) => void clock.after(ms, resolve))
 
   /**
-   * Sends a session's change until the market thread has acknowledged it. If the link closes, the change is sent again
-   * on the next link.
+   * Sends a session's change to a market thread until the thread acknowledges it. If the link to the thread closes, the
+   * change is sent again on the next link.
    */
   async function send({ ref, unanswered }: (typeof links)[number], session: string): Promise<void> {
     const change = unanswered.get(session)

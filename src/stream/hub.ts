@@ -64,7 +64,7 @@ export type StreamSettings = ChannelLimits &
     readonly idleTimeoutSec: number
     /** Maximum number of unanswered requests per connection. */
     readonly requestsInFlightMax: number
-    /** Maximum delay that a client is asked to wait before it reconnects, when the front shuts down. */
+    /** When the front shuts down, it asks each client to reconnect after a random delay. This is the maximum delay. */
     readonly reconnectSpreadMs: number
   }
 
@@ -89,9 +89,9 @@ export type StreamHub = BoardListener & {
   drained(ws: Socket): void
   closed(ws: Socket): void
   /**
-   * Publishes a chain event of a market on the `market` channel. Called once per event, in the order of the chain. A
-   * repetition of the market's last event changes nothing. So a source that reconnects may repeat the last event of
-   * each market.
+   * Publishes a chain event of a market on the `market` channel. The caller passes events in the order of the chain. If
+   * it passes a market's last event again, nothing is published. So a source that reconnects may repeat the last event
+   * of each market.
    */
   marketHappened(
     marketId: MarketId,
@@ -129,10 +129,9 @@ export type StreamHub = BoardListener & {
    */
   woken(): void
   /**
-   * Asks every client to reconnect later, and rejects new connections. Each connection closes when its requests are
-   * answered, or earlier if the client leaves. Resolves when the market threads have cancelled the session orders, at
-   * most `deadlineMs` after the last connection was closed. With `atOnce`, connections close without waiting for
-   * answers.
+   * Shuts the stream down. Rejects new connections, and asks every client to reconnect later. Each connection is closed
+   * when its requests are answered, or immediately with `atOnce`. Then waits at most `deadlineMs` until the market
+   * threads have cancelled all orders with cancel on disconnect.
    */
   shutdown(how?: { readonly atOnce?: boolean }): Promise<void>
   figures(): StreamFigures

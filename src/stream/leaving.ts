@@ -34,7 +34,7 @@ export function makeLeaving(
   },
 ) {
   let closing = false
-  /** True once connections without open requests are being closed. */
+  /** If true, each connection is closed as soon as it has no open requests. */
   let dismissing = false
   const allGone = Promise.withResolvers<void>()
 

@@ -200,7 +200,7 @@ export function ordersEnded(
   )
 }
 
-/** Position of a snapshot, and whether the client must replace its state with the snapshot. */
+/** `cursor` is the snapshot's position. `reset` is true if the client must replace its state with the snapshot. */
 type Whereabouts = { readonly cursor: string; readonly reset: boolean }
 
 export function ordersSnapshot(

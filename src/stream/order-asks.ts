@@ -61,8 +61,8 @@ export function makeOrderAsks({
   }
 
   async function askOrders(sub: Subscription, trader: Address) {
-    // The list of orders is at least as new as this position. The topic keeps all events after this position, so the
-    // list and these events together are complete.
+    // Read the topic's position before requesting the orders. So the list is at least as new as this position. The
+    // topic keeps all later events, so the list and these events together are complete.
     const at = sub.feed.topic.last
     const deadlineAtMs = clock.nowMs() + deadlineMs
     const asked = { trader, limit: OPEN_ORDERS_SNAPSHOT_MAX }

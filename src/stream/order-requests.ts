@@ -33,8 +33,8 @@ export function makeOrderRequests(
       stages,
     }
     const asked = connection.cancelsOnDisconnect
-    // Signed orders become public when they settle. Without this check, another session could place such an order with
-    // cancel on disconnect, and cancel it by disconnecting.
+    // A signed order becomes public when it settles. Without this check, another client could submit the same order on
+    // a connection with cancel on disconnect. By disconnecting, that client could cancel the order.
     if (asked && context.principal?.address !== order.trader) return NOT_OWN_ORDER
     const verified = await orders.verify(submission, context)
     if (isRejection(verified)) return verified
@@ -56,8 +56,8 @@ export function makeOrderRequests(
     // Reject: the client has disconnected, and the order should not outlive the connection.
     if (connection.ws === undefined) return reject('OVERLOADED')
     const placed = await orders.enter(order, { ...context, session })
-    // Reserving funds takes time. Meanwhile the client may have disconnected, or may have turned off the
-    // option to cancel on disconnect.
+    // While the order was entered, the client may have disconnected or turned off cancel on disconnect. Then notify
+    // `held` again, so that the change applies to the new order, too.
     if (connection.ws === undefined) held?.end(session)
     else if (!connection.cancelsOnDisconnect) held?.keep(session)
     return placed
@@ -68,8 +68,8 @@ export function makeOrderRequests(
     { marketId, orderHash, side, trader: named, receipt: isWanted = false }: Asked<'cancel'>,
     stages: WriteStages | undefined,
   ): Promise<object> {
-    // With bearer authentication, an authenticated client may cancel only its own orders. All other clients may cancel
-    // any order, as with REST.
+    // With bearer authentication, an authenticated client may cancel only its own orders, or orders of an account that
+    // it acts for. Without bearer authentication, any client may cancel any order, as with REST.
     const { principal } = connection
     const trader =
       ports.bearer && principal !== undefined

@@ -44,13 +44,13 @@ export function makeOrdersChannel<M>(registry: TopicRegistry<M>): OrdersChannel<
     },
     all: () => feeds.values(),
     rested(event) {
-      // Skip an order that matched on arrival (no `order`, not `returned`): the message about the match has
-      // already reported its remaining size.
+      // An event without `order` and `returned` reports no new size, so skip it. For example, when the rest of a taker
+      // enters the book, the message about its match already contained this remaining size.
       if (event.order !== undefined || event.returned) tellOpen(event.trader, event)
     },
     matched({ taker, takerRemaining, takerTags, fills, marketId, seq, atMs }) {
       if (feeds.size === 0) return
-      // A filled order is reported by the following `OrderClosed`.
+      // If nothing remains, the following `OrderClosed` reports the order as filled.
       if (takerRemaining > 0) {
         const change = { ...taker, remaining: takerRemaining, marketId, seq, atMs, tags: takerTags }
         tellOpen(taker.trader, change)

@@ -32,8 +32,9 @@ export function makePumpTurns(ports: {
       waiting.delete(connection)
       pump(connection)
     }
-    // The queue of waiting work is full. Dropping the snapshots would lose them, and sending them now would block the
-    // event loop. A retry in each turn would keep the event loop busy, so the retry comes after a pause.
+    // The queue of waiting work is full. Do not drop the snapshots, because clients wait for them. Do not send them
+    // now, because this would block the event loop. Retry after a pause, because a retry in each turn would keep the
+    // event loop busy.
     const retry = (): void => later(() => wait(connection))
     if (!turns.wait(connection.ip, { bytes: 0, run, refuse: retry })) retry()
   }

@@ -24,7 +24,7 @@ export type Sessions = {
   forget(connection: Connection): void
 }
 
-/** Maximum time for which a session remains authenticated while its key may be revoked and cannot be looked up. */
+/** If a key may have been revoked and cannot be looked up, its sessions remain authenticated for at most this time. */
 export const CONFIRM_MS_MAX = 10_000
 const CONFIRM_AGAIN_MS = 250
 /** Maximum number of concurrent key look-ups. */
@@ -40,7 +40,7 @@ function makeDoubts(ports: {
   readonly endKey: (keyId: string, why: Rejection) => void
 }) {
   const { authenticator, clock } = ports
-  /** For each key id: the value of `timesMissed` when the key became doubtful. */
+  /** Keys whose revocation may have been missed, each with the value of `timesMissed` at that time. */
   const doubted = new Map<string, number>()
   /**
    * Number of times that revocations may have been missed. A look-up that began before the latest increase is ignored,
@@ -77,7 +77,10 @@ function makeDoubts(ports: {
     else if (answer.rejected !== 'OVERLOADED') end(keyId, answer)
   }
 
-  /** Ends the authentication of connections whose key became doubtful when `timesMissed` was at most `asOf`. */
+  /**
+   * Ends the authentication of connections whose key is still doubtful, and became doubtful when `timesMissed` was at
+   * most `asOf`.
+   */
   function endDoubted(asOf: number): void {
     const why = 'the server could not check the API key of this connection: authenticate again'
     for (const [keyId, since] of [...doubted]) {
@@ -106,7 +109,10 @@ export function makeSessions(ports: {
 }): Sessions {
   const { authenticator, clock } = ports
   const known = new Set<Connection>()
-  /** Number of tokens that are being verified. `revokedMeanwhile` has the keys that were revoked during that time. */
+  /**
+   * Number of tokens that are being verified now. `revokedMeanwhile` collects the keys revoked during these
+   * verifications.
+   */
   let identifying = 0
   const revokedMeanwhile = new Set<string>()
   const doubts = makeDoubts({ authenticator, clock, endKey })

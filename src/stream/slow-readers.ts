@@ -16,7 +16,7 @@ export type SlowReaderSettings = {
 
 const CLOSE_LAGGING = 4008
 const SUB_NAME = /"sub":"([^"]*)"/
-/** Number of bytes at the start of a message that always contain the name of the subscription. */
+/** Every message contains the name of its subscription within this many bytes from its start. */
 const SUB_WITHIN = 200
 
 export function makeSlowReaders({
@@ -93,7 +93,7 @@ export function makeSlowReaders({
       if (connection.ws !== undefined) lagged(connection)
     },
     /**
-     * Closes connections that have lagged for longer than `lagMsMax`, and serves the other lagging
+     * Closes connections that have lagged for longer than `lagMsMax`. Sends waiting snapshots to the other lagging
      * connections.
      */
     check(nowMs: number): void {

@@ -80,7 +80,7 @@ export function makeSubscriptionTable(
 }
 
 /**
- * Key of a range's subscriptions in the shared count. The count of the range's connections uses the range itself as
- * key.
+ * Returns the key under which `count` has the subscriptions of a range of IP addresses. Under the range itself as key,
+ * `count` has the connections of the range.
  */
 const keyOf = (range: string): string => `subscribed ${range}`

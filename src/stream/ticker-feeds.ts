@@ -54,7 +54,7 @@ export function makeTickerFeeds<M>({
       }
       const some: MarketId[] = []
       for (const id of new Set(marketIds)) {
-        // Use the board's own string. Otherwise each subscription would keep the string of its request in memory.
+        // Use the board's string of the id. Otherwise each subscription would keep its own copy of the id in memory.
         const known = board().markets.get(id)?.market.id
         if (known !== undefined) some.push(known)
         else if (!board().isCurrent()) return reject('OVERLOADED')

@@ -31,7 +31,10 @@ export function makeTickerUpdates<M>(
   { lineOf, prepare }: TickerLines,
 ) {
   const { board, figures, clock } = ports
-  /** Markets whose state may differ from their last sent ticker. `underway` has the markets that are being checked. */
+  /**
+   * Markets whose state may differ from their last sent ticker. `underway` has the markets that the current `flush`
+   * took from `changed`.
+   */
   const changed = new Set<MarketId>()
   let underway: readonly MarketId[] = []
   /** Last sent state of each market, in a short form for comparison. */
@@ -65,8 +68,8 @@ export function makeTickerUpdates<M>(
     underway = []
     const entries = new Map<TickerFeed<M>, string[]>()
     for (const marketId of some) {
-      // If the board missed trades of this market in the last 5 s, or one of the market's trades failed, the database
-      // may not contain the change yet. So check the market again.
+      // If the board missed a trade of this market, or one of its trades failed, the database may be outdated for 5 s.
+      // During this time, check the market again at each interval.
       if (figures.isUnsure(marketId)) changed.add(marketId)
       const shown = board().markets.get(marketId)
       if (shown === undefined) continue
@@ -96,8 +99,9 @@ export function makeTickerUpdates<M>(
       tick()
     },
     /**
-     * Records that a snapshot contained this market. If the market has changed since its last message, the snapshot
-     * showed a newer state than that message. So the next message is sent even if it equals the last one.
+     * Called when a snapshot contains this market. If a change of the market is unsent, the snapshot may already show
+     * it. If the market then changes back, its ticker equals the last one sent. The ticker must be sent anyway, because
+     * readers of the snapshot have the other state.
      */
     overtaken(marketId: MarketId): void {
       if (changed.has(marketId) || underway.includes(marketId)) lastSent.delete(marketId)

@@ -1,7 +1,7 @@
 /**
- * Cost of each stream request, in reads or writes, and weight of each subscription. A frame is charged before it is
- * parsed, and its request before it is handled. One read pays for about 40 µs of the front's event loop. The costs
- * assume that a snapshot is written anew, not sent from the cache.
+ * Cost of each stream request, as a number of reads or writes, and weight of each subscription. A frame is charged
+ * before it is parsed. The request in it is charged before it is handled. One read pays for about 40 µs of the front's
+ * event loop. The costs assume that a snapshot is written anew, not sent from the cache.
  */
 
 import { BOOK_LEVELS_SHOWN_MAX, TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
@@ -11,7 +11,7 @@ import { bookOf } from '#live/market-board.ts'
 import type { Feed } from './feeds.ts'
 import type { Request } from './frames.ts'
 
-/** Number of bytes of a frame that the cost of one read covers. */
+/** Number of bytes of a frame that one read pays for. */
 const FRAME_BYTES_PER_READ = 2_048
 const REPLAYED_BYTES_PER_READ = 4_096
 const LEVELS_PER_READ = 250

@@ -22,7 +22,10 @@ const MARKET_MATCHINGS: readonly unknown[] = [undefined, ...MATCHINGS]
 /** Returns the event; throws if a value does not have the form that docs/transparency.md describes. */
 export function checkedEvent(event: PublicEvent): PublicEvent {
   if (isHead(event) && isBody(event)) return event
-  throw new Error(`the event at offset ${event.offset} has a form that does not match its kind`)
+  throw new Error(
+    `the event at offset ${event.offset} has a form that does not match its kind: a field is ` +
+      'missing or has an invalid value',
+  )
 }
 
 function isHead({ offset, marketId, seq, atMs }: PublicEvent): boolean {

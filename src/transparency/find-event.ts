@@ -4,13 +4,13 @@ import { eventsIn, readEntry } from './public-event.ts'
 import type { PublicEvent } from './public-event-shapes.ts'
 
 const decoder = new TextDecoder()
-/** Index of the cell with the hash of the order. */
+/** Index of the order's hash among the cells (list items) of an event. */
 const HASH_CELL = 4
 
 /**
  * Returns a function that checks whether an entry contains the first event of an order, or the first piece of that
- * event. A search for the order's hash is not enough. An order names the hash of the order that it replaces, and a
- * trader can name any hash there. So another order's event may contain the hash, too.
+ * event. A search for the order's hash is not enough. Another order may name this hash as the order that it replaces,
+ * because a trader can name any hash there.
  */
 export function findsOrder(orderHash: string): (entry: Uint8Array) => boolean {
   const name = `"${orderHash}"`

@@ -51,7 +51,8 @@ export function entriesOf({ first, count, payload }: EventRow, hash: HexSha256):
   const lines = linesOf(text)
   if (lines.length !== count)
     throw new Error(
-      `the row at offset ${first} of the log has ${lines.length} events, but records another number`,
+      `the row at offset ${first} of the log has ${lines.length} events, but its event count is ` +
+        `${count}`,
     )
   const hidden = lines.map((line) => publicLine(line, hash))
   if (isShort) return [entryOf({ v: ENTRY_VERSION, first, count }, hidden)]
@@ -59,8 +60,8 @@ export function entriesOf({ first, count, payload }: EventRow, hash: HexSha256):
 }
 
 /**
- * Returns true only if all events are lists without objects, and no event ends with a text, which could be a session
- * name.
+ * Returns true only if all events are plain lists. A plain list contains no object, and does not end with a text, which
+ * could be a session name.
  */
 function isPlain(text: string): boolean {
   return !text.includes('{') && !text.includes('"]')
@@ -80,8 +81,8 @@ function listsEntry(
   const events = body.split('\n').length
   if (!text.startsWith('[\n') || !text.endsWith('\n]') || events !== count) {
     throw new Error(
-      `the row at offset ${first} of the log has ${events} events but records another number, or it is not a ` +
-        'JSON array with one event per line',
+      `the row at offset ${first} of the log must be a JSON array with one event per line and ` +
+        `${count} events, but it has ${events} events or another form`,
     )
   }
   return Buffer.from(`${JSON.stringify({ v: ENTRY_VERSION, first, count })}\n${body}\n`)
@@ -106,8 +107,8 @@ function publicLine(line: string, hash: HexSha256): string {
 
 type Cell = string | number | object
 /**
- * For each kind of event (`R`: order rested, `M`: orders matched), the index of the cell with the session
- * name of the order. In the public log, `OF_SESSION` replaces the name.
+ * Index of the cell with the order's session name, by kind of event (`R`: order rested, `M`: orders matched). In the
+ * public log, `OF_SESSION` replaces the name.
  */
 const MARK_CELLS: Readonly<Record<string, number>> = { R: 15, M: 11 }
 const OF_SESSION = 2
@@ -147,15 +148,16 @@ type PublicTail = {
 }
 
 /**
- * Replaces signatures by their hashes, and session names by `OF_SESSION`, in events that are plain lists. Only
- * signatures are `SIGNATURE_CHARS` long. The session name is found by its distance from the signature. The four cells
- * before a signature are: session name or a number, nonce, expiration, and fee recipient or 0. Plain lists contain no
- * escaped quotation marks. Regular expressions took three times as long as this loop.
+ * Replaces signatures by their hashes, and session names by `OF_SESSION`, in events that are plain lists. A text of
+ * `SIGNATURE_CHARS` characters is always a signature. The four cells before a signature are: session name or a number,
+ * nonce, expiration, and fee recipient or 0. So the function finds the session name by its distance from the signature.
+ * It searches for quotation marks, because plain lists contain no escaped ones. Regular expressions took three times as
+ * long as this loop.
  */
 function hideAll(lists: string, hash: HexSha256): string {
   let hidden = ''
   let from = 0
-  // Start positions of the last four quoted texts, newest first.
+  // Start positions of the last four quoted texts before `at`, the nearest first.
   let [one, two, three, four] = [0, 0, 0, 0]
   for (let at = lists.indexOf('"'); at >= 0; ) {
     const end = lists.indexOf('"', at + 1)

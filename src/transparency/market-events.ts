@@ -25,8 +25,8 @@ export function makeMarketReader<Event extends { readonly marketId: MarketId }>(
       if (head.piece === 1) pieces = []
       pieces.push(lines[0]!)
       if (head.piece !== head.pieces) return []
-      // Reading started after the first pieces of this event, so the event is incomplete. The event belongs to the
-      // previous segment.
+      // The first pieces of this event are in entries before the first entry read, so the event is incomplete. Skip it,
+      // because it belongs to the previous segment.
       if (pieces.length !== head.pieces) return []
       texts = [pieces.join('')]
     }

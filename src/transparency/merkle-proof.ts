@@ -110,7 +110,8 @@ export function verifyConsistency(claim: {
   if (oldSize < 0 || oldSize > size) return false
   if (oldSize === 0) return claim.proof.length === 0 && sameBytes(oldRoot, treeHasher.emptyRoot)
   if (oldSize === size) return claim.proof.length === 0 && sameBytes(oldRoot, root)
-  // A complete old tree is a subtree of the new tree. The verifier knows its root, so the proof omits that root.
+  // If the size of the old tree is a power of two, the old tree is a subtree of the new tree. The verifier knows the
+  // old root, so the proof omits it.
   const proof = isPowerOfTwo(oldSize) ? [oldRoot, ...claim.proof] : [...claim.proof]
   let place = oldSize - 1
   let last = size - 1

@@ -61,7 +61,8 @@ export function makeVerifierKey(
     throw new Error(
       `the key name ${JSON.stringify(name)} is empty, or contains a space, a control character or a plus sign`,
     )
-  if (publicKey.length !== PUBLIC_KEY_BYTES) throw new Error('an Ed25519 public key has 32 bytes')
+  if (publicKey.length !== PUBLIC_KEY_BYTES)
+    throw new Error('the Ed25519 public key must have 32 bytes')
   const id = sha256(bytesOf(`${name}\n`, Uint8Array.of(type), publicKey))
   return { name, type, publicKey, keyId: id.slice(0, KEY_ID_BYTES) }
 }
@@ -127,8 +128,9 @@ export function signaturesBy({ signatures }: Note, key: VerifierKey): NoteSignat
 }
 
 /**
- * Returns the key with this name that signed the note; the signature is not verified. During a key rotation, several
- * keys have the same name. If none of them signed the note, returns the first of them.
+ * Returns the key with this name whose signature the note contains. The signature is not verified. During a key
+ * rotation, several keys have the same name. If the note contains a signature of none of them, returns the first key
+ * with this name.
  */
 export function keyFor(
   note: Note | undefined,

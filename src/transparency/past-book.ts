@@ -1,7 +1,7 @@
 /**
- * A market's books at a time in the past: the total size at each price, computed from public events. The index of past
- * books stores the books as text at the end of each segment of the log. So any past book can be computed from a stored
- * one and the events of at most one segment.
+ * The books of a market at a time in the past: the total size at each price, computed from public events. The public
+ * log is divided into segments. The index of past books stores the books as text, in their state at the end of each
+ * segment. So any past book can be computed from a stored book and the events of at most one segment.
  */
 
 import { BUY, OUTCOMES, type Outcome, SELL, type Side } from '#domain/order.ts'
@@ -11,7 +11,7 @@ type Levels = Map<number, bigint>
 type PastLevel = readonly [price: number, total: bigint]
 
 const SIDES = [BUY, SELL] as const
-/** Number of integers that describe one change of a level. */
+/** Number of integers in each change of `BookChange.levels`. */
 const CHANGE_NUMBERS = 4
 
 export class PastBook {
@@ -19,7 +19,10 @@ export class PastBook {
   seq = 0
   /** Time of the last event that was applied. */
   atMs = 0
-  /** True if the market's opening was applied. If the log begins after the opening, the levels are unknown. */
+  /**
+   * True once the event that opened the market was applied. If the log begins after that event, it stays false and the
+   * levels are unknown.
+   */
   isWhole = false
   readonly #levels: readonly Levels[] = [new Map(), new Map(), new Map(), new Map()]
 

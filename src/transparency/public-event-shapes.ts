@@ -15,8 +15,8 @@ export type PublicOrder = Order & {
   readonly signatureHash: string
   readonly permitHash?: string
   /**
-   * Conditions of an order that is not a plain limit order. Only the first event of the order contains them, and logs
-   * of earlier versions do not contain them.
+   * Conditions of the order: time in force, latest time of placement, and the order that it replaces. A condition that
+   * was not set is absent. Only the order's first event contains conditions. Logs of earlier versions contain none.
    */
   readonly timeInForce?: TimeInForce
   readonly bookByMs?: number

@@ -44,15 +44,17 @@ export function readEntry(entry: Uint8Array): EntryText {
   }
   if (lines.pop() !== '' || lines.length !== head.count) {
     throw new Error(
-      `the entry at offset ${head.first} has ${lines.length} events, not ${head.count}`,
+      `the entry at offset ${head.first} has ${lines.length} events, not ${head.count}, or its ` +
+        'last line does not end with a newline',
     )
   }
   return { head, lines }
 }
 
 /**
- * Returns a function that reads events from consecutive entries, starting at any entry. The function throws if an
- * offset is missing or repeated, or if an event is malformed. It keeps the pieces of a long event until the last piece.
+ * Returns a function that reads the events of consecutive entries, starting at any entry. A long event may be split
+ * over several entries. The function returns such an event when it receives the last piece. It throws if an offset is
+ * missing or repeated, or if an event is malformed.
  */
 export function makeEventReader(): (entry: Uint8Array) => PublicEvent[] {
   const read = makeLineReader()
@@ -63,8 +65,8 @@ export function makeEventReader(): (entry: Uint8Array) => PublicEvent[] {
 }
 
 /**
- * Like `makeEventReader`, but the returned function does not parse the events: it returns the lines of whole
- * events. For a piece before the last piece of an event, it returns no lines.
+ * Like `makeEventReader`, but the returned function returns each event as a line of unparsed text. For an entry with a
+ * piece of a split event, it returns no lines until the last piece arrives.
  */
 export function makeLineReader(): (entry: Uint8Array) => EntryText {
   let expected: number | undefined
@@ -93,7 +95,7 @@ export function makeLineReader(): (entry: Uint8Array) => EntryText {
   }
 }
 
-/** Reads the events of an entry that is not a piece of a long event. */
+/** Parses lines that each contain a whole event. `first` is the offset of the first event. */
 export function eventsIn(lines: readonly string[], first: number): PublicEvent[] {
   let before: MarketId | undefined
   return lines.map((line, at) => {
@@ -110,7 +112,7 @@ const LISTED: ReadonlySet<unknown> = new Set(['OrderRested', 'OrdersMatched', 'O
 function readEvent(value: unknown, before: MarketId | undefined, offset: number): PublicEvent {
   if (!Array.isArray(value)) {
     const fact = { ...(value as PublicEvent), offset }
-    if (LISTED.has(fact.type)) throw new Error(`the event at offset ${offset} must be a list`)
+    if (LISTED.has(fact.type)) throw new Error(`the event at offset ${offset} must be a JSON array`)
     return fact
   }
   const cells: Cells = value
@@ -148,10 +150,10 @@ const SIGNED_CELLS = 5
 export const FIRST_FILL_CELL = MATCHED_CELLS + SIGNED_CELLS
 export const FILL_CELLS = 5
 
-/** Indices, from 0, of the fills that are mints or merges. */
+/** `others` lists the indices, from 0, of the fills that are mints or merges. */
 export type FillTail = { readonly others?: readonly number[] }
 
-/** Last cell of an event's list, if that cell is an object. */
+/** Optional values of an event, stored as an object in the last cell of the event's list. */
 type Tail = FillTail & {
   readonly cause?: CancelCause
   readonly bookByMs?: number
@@ -165,8 +167,9 @@ function withoutTail(row: Cells): { readonly cells: Cells; readonly tail: Tail }
 }
 
 /**
- * Reads the conditions under which an order was placed. `force` is undefined if the row has no cell for the time in
- * force.
+ * Returns the optional conditions of an order: time in force, latest time of placement, and replaced order. `force` is
+ * the number that stands for the time in force; undefined if the event has no such cell. Throws if the number is
+ * unknown.
  */
 function placementIn(
   force: unknown,

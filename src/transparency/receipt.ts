@@ -1,6 +1,6 @@
 /**
- * Receipts are signed notes. With a receipt, the exchange promises that its public log contains, or will contain within
- * seconds, the event that accepted or cancelled an order. If the log never contains the event, the receipt proves that
+ * Receipts are signed notes. With a receipt, the exchange promises that its public log has the event that accepted or
+ * cancelled an order, or gets this event within seconds. If the log never contains the event, the receipt proves that
  * the promise was broken.
  */
 
@@ -16,7 +16,7 @@ export type Receipt = {
   readonly status: 'accepted' | 'cancelled'
   readonly orderHash: OrderHash
   readonly marketId: MarketId
-  /** Maximum sequence number that the event can have in its market. */
+  /** The promised event has at most this sequence number in its market. */
   readonly seq: number
   /** Time at which the exchange answered. */
   readonly atMs: number

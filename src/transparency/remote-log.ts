@@ -52,7 +52,8 @@ async function readTile(get: LogGet, place: TilePlace): Promise<Uint8Array> {
 }
 
 /**
- * Returns the proof that the newer checkpoint's tree begins with the older checkpoint's tree. Throws if it does not.
+ * Returns the proof that the newer checkpoint's tree begins with the older checkpoint's tree. Throws if the newer tree
+ * begins differently.
  */
 export async function proveConsistency(
   log: RemoteLog,
@@ -96,12 +97,16 @@ export async function verifyEntries(
     }
   }
   if (!sameBytes(builder.root(), root)) {
-    throw new Error(`${origin}: the first ${size} entries have another root than the checkpoint`)
+    throw new Error(
+      `${origin}: the root hash of the first ${size} entries is not the one in the checkpoint`,
+    )
   }
   for (const { level, index, hashes } of builder.takeChanged()) {
     const width = hashes.length / HASH_BYTES
     if (!sameBytes(await readTile(get, { level, index, width }), hashes)) {
-      throw new Error(`${origin}: ${tilePath({ level, index, width })} differs from the entries`)
+      throw new Error(
+        `${origin}: the hashes in ${tilePath({ level, index, width })} differ from the entries`,
+      )
     }
   }
 }

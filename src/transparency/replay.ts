@@ -1,7 +1,7 @@
 /**
  * Repeats the matching from the events of a public log, and checks that every fill follows price-time priority. This
- * code shares nothing with the exchange's own books. At the first difference it throws an error with the event's
- * offset.
+ * code shares nothing with the exchange's own books. It throws at the first event that contradicts the repeated
+ * matching. The error contains the event's offset.
  */
 
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
@@ -34,8 +34,8 @@ type FilledTrade = {
 }
 
 /**
- * A taker that has matched. Once the filled makers are closed, the market's next event must match, rest or
- * close this taker's remaining quantity.
+ * The taker of the last match. The market's next events must first close the makers that the match filled. The event
+ * after them must match, rest or close the taker.
  */
 type Taking = {
   readonly orderHash: OrderHash
@@ -49,21 +49,24 @@ type ReplayMarket = {
   readonly books: readonly [ReplayBook, ReplayBook]
   readonly orders: Map<OrderHash, Known>
   readonly trades: Map<TradeId, FilledTrade>
-  /** Quantity that failed trades returned to an order and that no event has used yet. */
+  /**
+   * Quantity that failed trades have returned to each order. When a later event matches or rests a part of it, that
+   * part is subtracted.
+   */
   readonly returnable: Map<OrderHash, number>
   /** Makers that the last match filled completely. The next events must close their orders. */
   readonly filled: Set<OrderHash>
   seq: number
   atMs: number
   /**
-   * Traders with a fill at time `atMs`. A fill may trigger the protection of one of its trader's groups. So the cause
-   * `protection` is valid at this time only for orders of these traders.
+   * Traders whose orders were filled at `atMs`, the time of the last event. After a fill, protection may cancel the
+   * remaining orders of an order group. So only an order of these traders may be cancelled with the cause `protection`.
    */
   readonly filledTraders: Set<Address>
   /**
-   * Number of makers that the immediately preceding events removed without a trade: expired makers, and makers removed
-   * to prevent a self-trade. The next match counts these makers, too, because the number of makers per order is
-   * limited.
+   * Number of makers that the latest consecutive events removed without a trade: expired makers, and makers removed to
+   * prevent a self-trade. If a match follows, these makers count towards its limit `MAKERS_PER_ORDER_MAX`. Any event
+   * that removes no such maker resets the number to 0.
    */
   removed: number
   taking: Taking | undefined
@@ -75,7 +78,7 @@ export type Replay = {
   apply(event: PublicEvent): void
   /** Returns the book of an outcome as of the last event; undefined if the market was not opened. */
   bookOf(marketId: MarketId, outcome: Outcome): ReplayBook | undefined
-  /** Returns whether an order has ended and not returned to the book since. */
+  /** Returns whether an order has ended and was not returned to the book afterwards. */
   hasEnded(marketId: MarketId, orderHash: OrderHash): boolean
   readonly counts: { events: number; markets: number; orders: number; fills: number }
 }
@@ -134,7 +137,9 @@ type Check = (holds: boolean, otherwise: string) => void
 function makeCheck({ type, marketId, seq, offset }: PublicEvent): Check {
   return (holds, otherwise) => {
     if (holds) return
-    throw new Error(`${type} ${seq} of market ${marketId} (offset ${offset}): ${otherwise}`)
+    throw new Error(
+      `event ${seq} (${type}) of market ${marketId}, at offset ${offset}: ${otherwise}`,
+    )
   }
 }
 
@@ -249,14 +254,17 @@ function applyMatched(
     makers++
     check(
       fill.makerRemaining === best.remaining,
-      `fill ${at}: ${best.remaining} of the maker remain`,
+      `fill ${at}: the remaining size of the maker must be ${best.remaining}`,
     )
     market.trades.set(tradeId(event.marketId, event.seq, at), tradeOf(order, best, size))
     if (best.remaining > 0) continue
     market.books[best.outcome].remove(best)
     market.filled.add(best.orderHash)
   }
-  check(event.takerRemaining === left, `${left} of the taker remain, not ${event.takerRemaining}`)
+  check(
+    event.takerRemaining === left,
+    `the remaining size of the taker must be ${left}, not ${event.takerRemaining}`,
+  )
   order.remaining = left
   market.taking = { orderHash: order.orderHash, remaining: left, makers, returned }
   noted.fills(fills.length)
@@ -277,8 +285,8 @@ function tradeOf(taker: Known, maker: Known, size: number): FilledTrade {
 
 /**
  * Returns the resting order that `order` would match first. In a complementary market, this may be an order of the
- * other outcome with the same side, because a buy of YES at q is worth as much as a sell of NO at 1 − q. At equal
- * prices the older order comes first.
+ * other outcome with the same side. For example, a buy of NO at q counts as a sell of YES at 1 − q, so a buy of YES can
+ * match it. At equal prices the older order comes first.
  */
 function crossing({ market, books, orders }: ReplayMarket, order: Known): Known | undefined {
   const { side, outcome, price } = order
@@ -305,17 +313,26 @@ function applyRested(market: ReplayMarket, event: PublicRested, check: Check, no
     `an order with the time in force ${order.timeInForce} rests`,
   )
   if (event.order !== undefined) {
-    check(remaining === order.size && added === remaining, 'a new order rests with its whole size')
+    check(
+      remaining === order.size && added === remaining,
+      'a new order must rest with its whole size',
+    )
   } else if (taking !== undefined) {
-    check(remaining === taking.remaining && added === remaining, `${taking.remaining} must rest`)
+    check(
+      remaining === taking.remaining && added === remaining,
+      `the unfilled size ${taking.remaining} must rest`,
+    )
     market.taking = undefined
   } else if (added === 0) {
-    check(book.has(order) && remaining === order.remaining, 'nothing of the order may change')
+    check(
+      book.has(order) && remaining === order.remaining,
+      'the order must stay in the book with its size unchanged',
+    )
     return
   } else {
     useReturned(market, order, added, check)
     order.remaining = book.has(order) ? order.remaining + added : added
-    check(remaining === order.remaining, `${order.remaining} must rest, not ${remaining}`)
+    check(remaining === order.remaining, `a size of ${order.remaining} must rest, not ${remaining}`)
     order.closed = ''
     if (book.has(order)) return
   }
@@ -394,8 +411,8 @@ function applyFailed(
 }
 
 /**
- * Subtracts `size` from the quantity that failed trades have returned to an order. Throws if they returned
- * less.
+ * Subtracts `size` from the quantity that failed trades have returned to an order. Throws if that quantity is less than
+ * `size`.
  */
 function useReturned(market: ReplayMarket, order: Known, size: number, check: Check): void {
   const returnable = market.returnable.get(order.orderHash) ?? 0
@@ -403,7 +420,7 @@ function useReturned(market: ReplayMarket, order: Known, size: number, check: Ch
   market.returnable.set(order.orderHash, returnable - size)
 }
 
-/** Returns an order that the log already contains. Throws if the event states other terms. */
+/** Returns the log's order with the hash in `terms`. Throws if there is no such order, or if its terms differ. */
 function knownOrder(market: ReplayMarket, terms: OrderTerms, check: Check): Known {
   const order = market.orders.get(terms.orderHash)
   check(order !== undefined, `the log has no order ${terms.orderHash}`)

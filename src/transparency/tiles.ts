@@ -1,7 +1,7 @@
 /**
  * Tiles of C2SP tlog-tiles. A tile has 256 consecutive hashes of one level of the tree. Only every eighth level has
- * tiles. A full tile never changes. The last tile of a level may be partial: it has the first hashes of the later full
- * tile.
+ * tiles. A full tile never changes. The last tile of a level may be partial: it has fewer hashes until the tree has
+ * grown.
  */
 
 import type { SubtreeReader } from './merkle-proof.ts'
@@ -72,7 +72,9 @@ export function subtreesOf(size: number, read: TileReader): SubtreeReader {
       throw new RangeError(`a tree of ${size} leaves has no complete subtree ${level}/${index}`)
     const bytes = await read({ ...tile, width })
     if (bytes.length !== width * HASH_BYTES) {
-      throw new Error(`${tilePath({ ...tile, width })} has ${bytes.length} bytes`)
+      throw new Error(
+        `${tilePath({ ...tile, width })} has ${bytes.length} bytes, not ${width * HASH_BYTES}`,
+      )
     }
     return combine(hashesIn(bytes).slice(start, start + span), treeHasher)
   }

@@ -14,7 +14,7 @@ export type BuiltTile = {
 
 export class TreeBuilder {
   readonly #hasher: TreeHasher
-  /** Hashes of the last tile of each level. This tile is never full. */
+  /** Hashes of the last tile of each level. `append` replaces a full tile by an empty one. */
   readonly #edge: Uint8Array[][] = []
   #size = 0
   #full: BuiltTile[] = []
@@ -63,8 +63,8 @@ export class TreeBuilder {
 
   root(): Uint8Array {
     let root: Uint8Array | undefined
-    // The hashes of each level are roots of complete subtrees. The leaves of a higher level are to the left of the
-    // leaves of all lower levels. So the loop combines hashes from right to left.
+    // `root` is the hash of the leaves at the right end of the tree. Each step joins it with the next complete subtree
+    // on the left. The loop begins with the lowest level, because its subtrees are the rightmost.
     for (const edge of this.#edge) {
       for (const [from, to] of [...powers(edge.length)].reverse()) {
         const subtree = combine(edge.slice(from, to), this.#hasher)
@@ -98,7 +98,10 @@ export function lastTiles(size: number): { readonly level: number; readonly inde
   return tiles
 }
 
-/** Returns the ranges of complete subtrees among `count` hashes, the largest first. */
+/**
+ * Splits `count` hashes into complete subtrees: groups whose sizes are powers of two, the largest first. Yields the
+ * range of each group.
+ */
 function* powers(count: number): Generator<[from: number, to: number]> {
   let from = 0
   for (let power = TILE_WIDTH / 2; power >= 1; power /= 2) {

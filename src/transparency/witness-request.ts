@@ -71,8 +71,8 @@ export function cosignatureLines(
   key: VerifierKey,
 ): string | undefined {
   const note = parseNote(checkpoint + answer)
-  // A blank line in the answer would move the end of the note's text, so that the signatures would cover a different
-  // text. Such an answer is rejected.
+  // If the answer contains a blank line, `parseNote` takes everything before that line as the note's text. This text
+  // differs from the checkpoint's text, so the answer is rejected.
   if (note === undefined || note.text !== parseNote(checkpoint)?.text) return undefined
   if (cosignedAtSec(note, key) === undefined) return undefined
   return signaturesBy(note, key)

@@ -82,7 +82,8 @@ export function cosignedBefore(state: WitnessState, origin: string): Checkpoint 
 }
 
 /**
- * Returns the note without signatures of unknown keys. Any client can add such signatures, as many as a note may have.
+ * Returns the note with one signature per key of `keys`. Signatures of other keys are left out, because any client can
+ * add many of them to a checkpoint.
  */
 function ownNote(note: Note, keys: readonly VerifierKey[]): string {
   const lines = keys.flatMap((key) =>
@@ -94,8 +95,8 @@ function ownNote(note: Note, keys: readonly VerifierKey[]): string {
 }
 
 /**
- * Returns whether a trusted key has signed the checkpoint. Returns false if any signature under the name of a trusted
- * key is wrong.
+ * Returns whether at least one trusted key has signed the checkpoint. Returns false if the checkpoint has an invalid
+ * signature with the name and id of a trusted key.
  */
 function isSigned({ note }: Checkpoint, keys: readonly VerifierKey[]): boolean {
   const named = keys.filter((key) => signaturesBy(note, key).length > 0)

@@ -24,7 +24,7 @@ type BatcherOptions<Item, Answer> = {
    * is pending, the batch counts towards `TASKS_PER_WORKER`.
    */
   readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>
-  /** Time after which a request without an answer gets `OVERLOADED`. */
+  /** Time from the call of `ask` until an unanswered request gets `OVERLOADED`. */
   readonly deadlineMs: number
   /** Called with the error of each failed batch, so that the caller can log the error. */
   readonly onFailure: (error: unknown) => void
@@ -41,7 +41,7 @@ export type Batcher<Item, Answer> = {
   readonly ask: (item: Item) => Promise<Answer | Rejection>
   /** Returns the number of unanswered requests. */
   readonly held: () => number
-  /** Rejects new requests from now on. Resolves when all earlier requests are answered. */
+  /** Rejects all later requests. Resolves when all earlier requests are answered and no batch is in progress. */
   readonly close: () => Promise<void>
 }
 
@@ -70,7 +70,10 @@ export function makeBatcher<Item, Answer>(
   assert.ok(workers >= 1 && batchMax >= 1 && heldMax >= 1 && deadlineMs > 0)
   const tasksMax = workers * TASKS_PER_WORKER
 
-  /** All unanswered requests, oldest first. `waiting` and `again` contain the requests that no worker is handling. */
+  /**
+   * All unanswered requests, oldest first. Of these, `waiting` contains the requests that were not yet sent to a
+   * worker. `again` contains the requests whose batch failed and that will be retried.
+   */
   const held = new Set<Request<Item, Answer>>()
   const waiting = new Set<Request<Item, Answer>>()
   const again = new Set<Request<Item, Answer>>()
@@ -160,8 +163,8 @@ export function makeBatcher<Item, Answer>(
 }
 
 /**
- * Makes two functions. `done` returns a promise that resolves once `isIdle` returns true. `check` must be called
- * whenever work has ended.
+ * Makes two functions, `check` and `done`. `done` returns a promise that resolves once `isIdle` returns true. Only
+ * `check` calls `isIdle`, so the caller must call `check` whenever work has ended.
  */
 function makeDrain(isIdle: () => boolean) {
   let waiting: (() => void)[] = []

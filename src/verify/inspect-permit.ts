@@ -1,7 +1,7 @@
 /**
- * Checks the signature of an order's permit against the digest that the token computes. The permit's owner is the
- * order's trader, and its spender is the settlement contract. Accepts exactly the signatures that the token accepts:
- * `s` in the lower half of its range, and `v` 27 or 28.
+ * Checks the signature of an order's permit. The signed digest must be the one that the stablecoin's contract computes,
+ * with the order's trader as owner and the settlement contract as spender. Accepts exactly the signatures that this
+ * contract accepts: `s` in the lower half of its range, and `v` 27 or 28.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'

@@ -1,15 +1,15 @@
 /**
- * Batches of signed orders, encoded in memory that the calling thread shares with the pool's threads. The caller writes
- * the words of an order that are hashed, then its signature. A pool thread reads both and overwrites the first word
- * with the digest. So a message contains only the index of the batch's place in the memory, and the answer contains
+ * Batches of signed orders, encoded in memory that the calling thread shares with the pool's threads. For each order,
+ * the caller writes the words to be hashed, then the signature. A pool thread reads both and overwrites the first word
+ * with the digest. So the message to the thread only names the place of the batch in the memory. The answer contains
  * only flaws, usually none.
  *
  * Encoding costs the caller 3.6 µs per order, as much as cloning the order for a message. It saves a pool thread 4.4 µs
- * of cloning per order, and the parsing of hex. This saving matters most, because the pool threads have the most work.
+ * of cloning per order, and the parsing of hex. The pool threads have the most work, so their saving matters most.
  *
- * A batch keeps its place until its task has settled, even if all its requests have timed out. So no thread writes into
- * the place of another batch. Two rare kinds of orders are sent as objects. One kind cannot be encoded, for example
- * because its signature is not hex. The other kind has a permit, whose signature must be recovered too.
+ * A batch keeps its place until its task has ended, even if all its requests have timed out. So no two batches use the
+ * same place at once. Two rare kinds of orders are sent in the message as objects. One kind cannot be encoded, for
+ * example because its signature is not hex. The other kind has a permit, whose signature must be recovered too.
  */
 
 import assert from 'node:assert/strict'
@@ -47,7 +47,10 @@ export type PackedOrders = {
   readonly odd?: readonly (readonly [at: number, signed: SignedOrder])[]
 }
 
-/** Inspections of the orders that have a flaw or a signer other than the trader, each with the order's index. */
+/**
+ * Inspections of the orders that have a flaw or were sent as objects; undefined if there are none. A signer other than
+ * the trader is a flaw, too. `at` is the order's index in the batch.
+ */
 export type PackedFlaws = readonly (readonly [at: number, inspection: Inspection])[] | undefined
 
 const DIGEST_BYTES = 32
@@ -151,8 +154,8 @@ export function makePackedInspector(options: {
   const recoverHash = makeHashRecoverer(recovery, keccak)
   const inspectOrders = makeOrderInspector(domains, recovery, keccak)
   const signature = makeSignatureBytes()
-  // The bytes are copied, because native code accepts no shared memory, and because the bytes must not change during
-  // the check.
+  // Copy of the words of one order from the shared memory. A copy is needed for two reasons: native code accepts no
+  // shared memory, and the bytes must not change during the check.
   const words = Buffer.alloc(ORDER_WORDS_BYTES)
 
   function inspect(from: number): OrderInspection | undefined {

@@ -60,7 +60,7 @@ export function nativeRecovery(): RecoveryEngine | undefined {
       try {
         return native.ecdsaRecover(compact, recoveryId, digest, false, publicKey)
       } catch {
-        // Lengths and ranges are valid here, so an error means that no key matches the signature.
+        // The caller has checked lengths and ranges, so an error means that no key matches the signature.
         return undefined
       }
     },

@@ -3,8 +3,8 @@
 export type RecoveryEngine = {
   readonly name: 'system secp256k1' | 'native secp256k1' | 'wasm secp256k1'
   /**
-   * Returns the uncompressed public key (65 bytes), which is valid only until the next call. Returns undefined if no
-   * key matches the signature.
+   * Returns the uncompressed public key, which has 65 bytes. Returns undefined if no key matches the signature. The
+   * next call may overwrite the returned bytes.
    */
   readonly recoverKey: (
     digest: Uint8Array,

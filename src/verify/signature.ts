@@ -1,7 +1,7 @@
 /**
- * Parses signatures and checks the rules that need no curve arithmetic. A signature has 65 bytes, `v` is 0, 1, 27 or
- * 28, `r` and `s` are in range, and `s` is in the lower half of its range. Without the last rule, each signature would
- * have a second valid form, which has the complement of `s` and recovers the same key.
+ * Parses signatures and checks the rules that need no curve arithmetic. A signature has 65 bytes, and `v` is 0, 1, 27
+ * or 28. `r` and `s` are in range, and `s` is in the lower half of its range. Without the last rule, each signature
+ * would have a second valid form for the same key: `s` replaced by the order of the curve minus `s`, and the other `v`.
  */
 
 /** Reason why a signature is invalid. The text is the end of a sentence for the client; callers add its beginning. */
@@ -52,8 +52,9 @@ export function readSignature(signature: string, into: SignatureBytes): 0 | 1 | 
 
 /** Decodes a signature into `into` at offset `at`. Returns whether the signature is well-formed. */
 export function decodeSignature(signature: string, into: Buffer, at: number): boolean {
-  // The decoder stops at the first character that is not hex, so a full count shows that all characters are hex. But it
-  // reads only the low byte of a character, so the text must also be ASCII: one byte per character in UTF-8.
+  // The hex decoder stops at the first invalid character. So if it writes all `SIGNATURE_BYTES`, it accepted every
+  // character. But it reads only the low byte of each character, so the text must also be ASCII. In UTF-8, only an
+  // ASCII text has as many bytes as characters.
   return (
     signature.length === SIGNATURE_CHARS &&
     signature.startsWith('0x') &&
@@ -105,8 +106,8 @@ function described(signature: string): string {
 }
 
 /**
- * Compares the bytes at `offset` with a bound. The first byte nearly always decides, which saves a call into native
- * code.
+ * Compares the 32 bytes at `offset` with a bound. The first bytes nearly always differ. Comparing them here saves the
+ * call of `Buffer.compare`, which is native code.
  */
 function compare(bytes: Buffer, offset: number, bound: Buffer): number {
   const difference = bytes[offset]! - bound[0]!

@@ -1,9 +1,9 @@
 /**
  * Recovers public keys with the system's libsecp256k1. It is years newer than the version in the `secp256k1` package,
- * and about a quarter faster. The Debian package is `libsecp256k1-1` or a later number. If the library is missing or
- * fails its test, another implementation is used (`recover.ts`).
+ * and about a quarter faster. The Debian package is `libsecp256k1-1`, or the same name with a later number. If the
+ * library is missing or fails its test, another implementation is used (`recover.ts`).
  *
- * The library reads and writes raw memory, so no buffer may be shorter than the library expects.
+ * The library reads and writes raw memory. So each buffer must have at least the length that the library expects.
  */
 
 import assert from 'node:assert/strict'
@@ -24,8 +24,8 @@ const DIGEST_BYTES = 32
 const COMPACT_BYTES = 64
 const PUBLIC_KEY_BYTES = 65
 /**
- * Length of the buffers for the library's internal forms. These forms are shorter: 65 bytes for a signature, 64 bytes
- * for a key.
+ * Length of the buffers for signatures and keys in the library's internal form. It is larger than necessary: the
+ * library needs 65 bytes for a signature and 64 bytes for a key.
  */
 const FORM_BYTES = 128
 

@@ -47,7 +47,7 @@ function structHasher(
     const words = [typeHash]
     for (const { name, type } of types[primaryType] ?? []) {
       const value = message[name]
-      assert(value !== undefined, `${primaryType} has no ${name}`)
+      assert(value !== undefined, `the message of type ${primaryType} lacks the field ${name}`)
       words.push(word(type, value, keccak256))
     }
     return keccak256(Buffer.concat(words))

@@ -1,9 +1,9 @@
 /**
- * Computes Keccak-256 in WebAssembly code, which this file assembles. A call into WebAssembly costs almost nothing.
- * Passing buffers to native code costs more than the hash itself.
+ * Computes Keccak-256 in WebAssembly code, which this file assembles. A call into WebAssembly costs almost nothing. A
+ * native implementation would cost more, because passing buffers to native code takes longer than the hash itself.
  *
- * The module exports one function, `hash(bytes)`. It hashes `bytes` bytes of its input area and writes the hash to the
- * start of its memory. The input must be padded to whole blocks.
+ * The module exports one function, `hash(bytes)`. `bytes` is the length of the input, which must be padded to whole
+ * blocks. The function writes the hash to the start of the memory.
  */
 
 import type { Keccak256 } from '#domain/order-hash.ts'
@@ -26,8 +26,9 @@ const I64 = 0x7e
 const EMPTY = 0x40
 
 /**
- * Numbers of the local variables of the WebAssembly function. The first three are its parameter, the position in the
- * input, and the position in the round constants. The others are the 25 words of the hash state and temporary values.
+ * Indices of the local variables of the WebAssembly function. `BYTES` is its parameter, `FROM` the position in the
+ * input, and `CONSTANT` the position in the round constants. The others are the 25 words of the hash state (`LANE`) and
+ * temporary values.
  */
 const BYTES = 0
 const FROM = 1
@@ -53,7 +54,10 @@ const add = (local: number, value: number): Code => [
   ...[...get(local), 0x41, ...signed(value), 0x6a],
   ...set(local),
 ]
-/** Returns code that repeats the body until the local variable reaches `end`. The body must increase the variable. */
+/**
+ * Returns code that runs the body and repeats it while the local variable is less than `end`. The body must increase
+ * the variable.
+ */
 const until = (local: number, end: Code, body: Code): Code => [
   ...[0x03, EMPTY, ...body],
   ...[...get(local), ...end, 0x49, 0x0d, 0, 0x0b],

@@ -7,7 +7,7 @@ export function MatchingBadge({ market }: { readonly market: Pick<Market, 'match
   return (
     <span
       class="badge"
-      title="A buyer of YES also matches buyers of NO, and a seller of YES sellers of NO"
+      title="A buy of YES can match a buy of NO. A sale of YES can match a sale of NO."
     >
       Complementary
     </span>

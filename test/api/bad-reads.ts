@@ -8,10 +8,7 @@ export type BadRead = readonly [path: string, status: number, code: string, fiel
 const NOT_HEX = `0x${'zz'.repeat(32)}`
 const NOBODY = `0x${'ef'.repeat(32)}`
 
-/**
- * Returns faulty reads of a path that contains a market id. The exchange refuses these reads in the same way for every
- * such path.
- */
+/** Returns faulty reads of a path that contains a market id. The expected answers are the same for every such path. */
 function badMarket(path: (market: string) => string, extra = ''): BadRead[] {
   const tail = extra === '' ? '' : `?${extra}`
   return [

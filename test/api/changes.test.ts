@@ -23,7 +23,7 @@ Words before the first version.
 - Not the API either.
 `
 
-test('the feed of API changes lists its entries newest first, each on one line', () => {
+test('each change in the changelog becomes one item of the list of API changes, newest first', () => {
   assert.deepEqual(apiChanges(CHANGELOG), [
     { version: '0.3.0', text: 'a field is new.' },
     { version: '0.2.0', day: '2026-11-16', text: 'the second.' },

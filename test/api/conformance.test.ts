@@ -59,7 +59,7 @@ describe('the API of a running exchange conforms to its published contract', () 
   describe('the API answers valid, invalid and conditional reads as documented', () => {
     before(trade)
 
-    it('the exchange passes every conformance check that applies to its settings', async () => {
+    it('the exchange fails no conformance check, and skips only the checks that its settings exclude', async () => {
       const { key, address } = ann
       const world = makeWorld({ url: exchange.url, key, address, chainId: 31_337 })
       const failed: CheckResult[] = []

@@ -5,7 +5,7 @@ import type { MarketId } from '#domain/ids.ts'
 import { HISTORY_PER_ADDRESS_MAX, HISTORY_WAITING_MAX } from '#domain/limits.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 
-test('neither one IP address nor the networks of one IPv6 /48 can fill the request queue of the history thread', async () => {
+test('one IP address or one IPv6 /48 network cannot fill the queue of requests for past order books', async () => {
   const answers: (() => void)[] = []
   const history = {
     pastBook: () =>

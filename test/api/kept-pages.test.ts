@@ -1,4 +1,7 @@
-/** Tests the pages of the market list that a front caches. The index may change at any time, even during a read. */
+/**
+ * Tests a front's cache of pages of the market list. The index of markets on the chain may change at any time, even
+ * while a page is read.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -22,7 +25,7 @@ function fixture(keepMs = 250) {
     version: async () => String(version),
   })
   let reads = 0
-  /** Called after the rows of a page are read. */
+  /** Called during a read of a page, before the rows are returned. */
   let meanwhile = () => {}
   return {
     ...{ board, clock },
@@ -57,7 +60,7 @@ function fixture(keepMs = 250) {
   }
 }
 
-test('a cached page of markets is read again when the index changes, the loaded markets change or a new second begins', async () => {
+test('a cached page of markets expires after one second, or when the market index or loaded markets change', async () => {
   const { ask, board, clock, create } = fixture()
   assert.deepEqual(await ask('a'), { count: 1, reads: 1 })
   assert.deepEqual(await ask('a'), { count: 1, reads: 0 })
@@ -66,14 +69,15 @@ test('a cached page of markets is read again when the index changes, the loaded 
   board.listVersion++
   assert.deepEqual(await ask('a'), { count: 1, reads: 1 })
   create(2)
-  // The index's version is read again after at most 250 ms.
+  // A front may use the version of the market index for 250 ms after it has read the version. This time is over now, so
+  // the front reads the page again.
   clock.advance(250)
   assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
   clock.advance(500)
   assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
 })
 
-test('if the read of an uncached page detects a changed index, the cached pages are read again', async () => {
+test('if the read of one page shows that the market index has changed, all cached pages expire', async () => {
   const { ask, create } = fixture()
   assert.equal((await ask('a')).count, 1)
   create(2)
@@ -82,7 +86,7 @@ test('if the read of an uncached page detects a changed index, the cached pages 
   assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
 })
 
-test('if the index changes while a page is read, the page is read again before it is cached', async () => {
+test('a page that is read while the market index changes is read again before it is cached', async () => {
   const { ask, create, setMeanwhile } = fixture()
   let number = 2
   setMeanwhile(() => {

@@ -1,6 +1,6 @@
 /**
- * Tests the first pages that a front caches as bytes. A cached page always equals a new answer, and the cache is
- * limited in size.
+ * Tests a front's cache of encoded first pages. A cached page always equals a newly made page, and the size of the
+ * cache is limited.
  */
 
 import assert from 'node:assert/strict'
@@ -32,7 +32,7 @@ const ASKED = 1_000_000_000
 const market = marketNumbered(0x62)
 const traders = ['1', 'a', 'f'].map((digit) => `0x${digit.repeat(40)}` as Address)
 
-/** Makes a simple reference implementation, which derives every trade of the market from the market's events. */
+/** Makes a simple model of the trade list. The model derives every trade from the market's events. */
 function newLedger() {
   const trades = new Map<TradeId, ShownTrade>()
   return {
@@ -135,7 +135,7 @@ function fixture() {
     project(count: number): void {
       for (const event of behind.splice(0, count)) stored.take(event)
     },
-    /** Loads the market from its thread, as after a restart of the front. */
+    /** Loads the market again, as after a restart of the front. */
     reload(): void {
       board.forget([market.id])
       const sides = { bids: [[], []], asks: [[[500_000, BigInt(ASKED)]], []] }
@@ -204,7 +204,7 @@ async function live(random: Random): Promise<void> {
   }
 }
 
-test('a cached answer equals a newly generated answer after every change of its market', async () => {
+test('after every change of a market, a cached answer about the market equals a newly generated one', async () => {
   for (const seed of seedsOf(1, 2, 3, 4, 5, 6)) {
     await live(randomFrom(seed)).catch((error: Error) => {
       error.message = `TEST_SEED=${seed}: ${error.message}`
@@ -230,7 +230,7 @@ test('a market’s trade list keeps its bytes and its ETag until a trade is adde
   assert.equal(asked(), 0)
 })
 
-test('the cached bytes of a market are dropped at its next change', async () => {
+test('a change of a market discards the cached answer about this market', async () => {
   const { say, keeping } = fixture()
   say({ type: 'MarketOpened', market })
   const first = await ask(keeping.market)
@@ -241,7 +241,7 @@ test('the cached bytes of a market are dropped at its next change', async () => 
   assert.notEqual(second.headers?.etag, first.headers?.etag)
 })
 
-test('a front caches the empty answer for an unknown market only while the front follows every market thread', async () => {
+test('a front caches an unknown market’s empty trade list only while it follows every market thread', async () => {
   const clock = simulatedClock(START_MS)
   let isCurrent = true
   let asked = 0
@@ -263,13 +263,13 @@ test('a front caches the empty answer for an unknown market only while the front
   assert.deepEqual([await asks(), await asks()], [1, 0])
   clock.advance(1_000)
   assert.deepEqual([await asks(), await asks()], [1, 0])
-  // While the front does not follow every market thread, an unfollowed thread could have the market. So each read asks
-  // the database.
+  // The front no longer follows every market thread, so the market may be on a thread that the front does not follow.
+  // Therefore each request reads the database.
   isCurrent = false
   assert.deepEqual([await asks(), await asks()], [1, 1])
   isCurrent = true
-  // After the market is opened and then forgotten, the front no longer uses earlier cached reads. So the next read asks
-  // the database.
+  // The front loads the market and then forgets it. After that, the front must not use reads that it cached earlier, so
+  // the next request reads the database.
   const head = { marketId: market.id, atMs: START_MS }
   board.follow([{ ...head, type: 'MarketOpened', seq: 1, market } as MarketEvent])
   assert.equal(await asks(), 0)
@@ -287,7 +287,7 @@ test('cached answers stay within their byte limit, and the least recently used i
   assert(kept.bytes <= 3_000)
   assert.equal(kept.find('b', 1), undefined)
   assert.equal(kept.find('a', 1)?.raw.length, 600)
-  // A look-up with another version finds nothing, and drops the entry.
+  // The entry was stored with version 1. A look-up with version 2 finds nothing and drops the entry.
   const before = kept.bytes
   assert.equal(kept.find('a', 2), undefined)
   assert(kept.bytes < before)

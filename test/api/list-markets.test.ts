@@ -83,7 +83,7 @@ test('reading all pages of the market list returns every market once, oldest fir
   assert.deepEqual(paged, sorted)
 })
 
-test('the market list puts open markets before ended markets on every page, and the status filter selects either', async () => {
+test('the market list returns open before ended markets, and its status filter selects either kind', async () => {
   const { ask, read, close, sorted, markets } = fixture()
   const over = [3, 20, 41].map((at) => markets[at]!.id)
   for (const at of [3, 20, 41]) close(at)
@@ -105,7 +105,7 @@ test('the market list puts open markets before ended markets on every page, and 
   }
 })
 
-test('the encoded list of markets is reused until a market changes', async () => {
+test('requests for the market list get the same encoded answer until a market changes', async () => {
   const { ask, read, rest, markets } = fixture()
   const first = await ask()
   const again = await ask()
@@ -133,7 +133,7 @@ test('the list of markets is compressed once for all clients that accept compres
   assert.equal((await ask({}, 'br')).headers?.['content-encoding'], undefined)
 })
 
-test('the cost of a market list request grows with the number of markets that are returned or checked by filters', () => {
+test('a market-list request costs rate-limit units in proportion to the markets that it returns or searches', () => {
   const { route } = fixture()
   const weigh = (query: object) => route.weigh?.(query as never)
   assert.equal(weigh({}), 3)
@@ -142,7 +142,7 @@ test('the cost of a market list request grows with the number of markets that ar
   assert.equal(weigh({ limit: 1, search: 'rain' }), 3)
 })
 
-test('a filtered request over 60,000 markets costs less than the burst limit of an IP address', () => {
+test('one IP address can afford a filtered list of 60,000 markets within its rate-limit burst', () => {
   const { route } = fixture(undefined, 60_000)
   const weigh = (query: object) => route.weigh?.(query as never) ?? 0
   assert.equal(weigh({ limit: 100 }), 4)
@@ -152,7 +152,7 @@ test('a filtered request over 60,000 markets costs less than the burst limit of 
   }
 })
 
-test('until a market thread confirms that it still owns its markets, the market list has the header sibyl-stale, compressed or not', async () => {
+test('while a market thread has not confirmed ownership of its markets, market lists have the header sibyl-stale', async () => {
   let isCurrent = true
   const { ask } = fixture(() => isCurrent)
   const marks = async () => {
@@ -166,7 +166,7 @@ test('until a market thread confirms that it still owns its markets, the market 
   assert.deepEqual(await marks(), [undefined, undefined])
 })
 
-test('a long market list is encoded over many event-loop turns, and a later request encodes only changed markets', async () => {
+test('the encoding of a long market list spans several event-loop turns; later requests encode only changed markets', async () => {
   let turns = 0
   const next = () => {
     turns++

@@ -162,7 +162,7 @@ test('an order for a market that a front has not loaded yet waits until the fron
   }
 })
 
-test('the list of markets is refused with OVERLOADED until every market thread has sent its markets once', async () => {
+test('a request for the market list gets OVERLOADED until every market thread has sent its markets once', async () => {
   const listed = (board: MarketBoard) =>
     listMarkets({
       ...{ board, storedMarkets: async () => [], nowMs: systemClock.nowMs },
@@ -173,7 +173,7 @@ test('the list of markets is refused with OVERLOADED until every market thread h
       pages: keepPages({ board, nowMs: systemClock.nowMs, keepMs: 0, pagesMax: 1 }),
     }).handle({ query: {}, headers: {} } as never)
   assert.equal(codeOf(await listed(boardOf({ whole: false, current: false }))), 'OVERLOADED')
-  // A thread that restarts has already sent its markets once, so the list need not wait for it.
+  // A market thread restarts. The front still has the markets that this thread sent before, so it answers at once.
   assert.equal(codeOf(await listed(boardOf({ whole: true, current: false }))), undefined)
 })
 
@@ -207,7 +207,7 @@ test('an order for an ended and unloaded market is refused with MARKET_CLOSED, n
   }
   assert.equal(await place(true), 'MARKET_CLOSED')
   assert.equal(await place(false), 'MARKET_NOT_FOUND')
-  // The ended market is removed from the board.
+  // Removes the ended market from the board before the order arrives.
   const board = boardOf({ closed: true })
   board.forget([market.id])
   const service = makeOrderService({
@@ -266,7 +266,7 @@ function threadWith(
   return { ask, tell: () => {}, isOpen: true } as unknown as MarketRef
 }
 
-test('cancelling all orders of a trader proceeds in steps, and skips markets without orders of the trader', async () => {
+test('a trader’s request to cancel all orders is executed in limited steps, and finds none in ended markets', async () => {
   const steps: string[] = []
   const other = marketNumbered(0x53).id
   const threads = [
@@ -344,7 +344,7 @@ test('a delegate appointed on one chain can neither cancel nor replace orders on
   }
 })
 
-test('validation of an order reports a paused trader and an order value below the minimum', async () => {
+test('the validation of an order reports if its trader is paused or its value is below the minimum', async () => {
   const submission = await submissionTo(market.id)
   const paused = { ...reject('TRADER_PAUSED', 'order.trader', 'later'), retryAfterSec: 7 }
   const check = async (refused: Rejection | undefined, minNotional: number) => {
@@ -367,7 +367,7 @@ test('validation of an order reports a paused trader and an order value below th
   assert.equal(codeOf(await check(reject('OVERLOADED'), 0)), 'OVERLOADED')
 })
 
-test('if a front missed events of a market, reloading the market replaces its book and clears its trades in memory', () => {
+test('if a front missed events of a market, a reload replaces its book and discards its cached trades', () => {
   const board = boardOf()
   const shown = board.markets.get(market.id)
   assert.ok(shown !== undefined)
@@ -387,7 +387,7 @@ test('if a front missed events of a market, reloading the market replaces its bo
   assert.deepEqual(shown.books[0].levels(0), [[400_000, 2n ** 60n]])
 })
 
-test('an order is placed only after its funds are reserved', async () => {
+test('the order service reserves the funds of an order before it places the order', async () => {
   const said: string[] = []
   let place: Rejection | OrderAccepted = {
     orderHash: hash,
@@ -431,7 +431,7 @@ test('an order is placed only after its funds are reserved', async () => {
   assert.equal(codeOf(await placed()), undefined)
   assert.deepEqual(said, ['reserved', 'placed'])
 
-  // Funds of an order that the market refused are released, unless the outcome is unknown.
+  // The service releases the reserved funds, unless the market may have accepted the order.
   for (const [code, released] of [
     ['MARKET_CLOSED', true],
     ['OVERLOADED', true],
@@ -451,7 +451,7 @@ test('an order is placed only after its funds are reserved', async () => {
   assert.deepEqual(said, ['reserved'])
   const check = await service.check(structuredClone(submission), later())
   assert.deepEqual(!isRejection(check) && check.errors, [short])
-  // An order that was already accepted gets the answer of its first submission, even without funds.
+  // A resubmitted order gets the answer of its first submission, even if the trader no longer has the funds.
   before = place
   assert.deepEqual(await placed(), place)
 
@@ -459,7 +459,7 @@ test('an order is placed only after its funds are reserved', async () => {
   assert.deepEqual(await service.check(structuredClone(submission), later()), short)
 })
 
-test('the gateway sends reservedMs, the time until the request deadline, only for orders whose funds are reserved', async () => {
+test('an order is sent to its market with its remaining time only if its funds are reserved', async () => {
   const sent: object[] = []
   const thread = {
     isOpen: true,
@@ -483,7 +483,7 @@ test('the gateway sends reservedMs, the time until the request deadline, only fo
   ])
 })
 
-test('the order service counts each client’s unfunded orders, and rate-limits clients with too many of them', async () => {
+test('the order service counts the unfunded orders of each client, and refuses further orders from frequent offenders', async () => {
   const counted: unknown[] = []
   let waitSec = 0
   let inspections = 0
@@ -516,7 +516,8 @@ test('the order service counts each client’s unfunded orders, and rate-limits 
   const from = () => ({ ...later(), ip: '10.0.0.1', principal })
   await service.place(structuredClone(submission), from())
   assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
-  // For an order with options, the service makes a new context, which must still count an unfunded order of this client.
+  // For an order with options, the service makes a new context. The context must keep the client's IP address and API
+  // key, because an unfunded order is counted for both.
   await service.place({ ...structuredClone(submission), postOnly: true }, from())
   assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
   for (const code of ['INSUFFICIENT_FUNDS', 'INSUFFICIENT_ALLOWANCE'] as const) {
@@ -547,7 +548,7 @@ test('the order service counts each client’s unfunded orders, and rate-limits 
   assert.equal(inspections, before + 1, 'others go on')
 })
 
-test('orders beyond the limits of a delegate count like unfunded orders, because their check is as expensive', async () => {
+test('an order that exceeds the limits of a delegate counts towards its client’s limit of unfunded orders', async () => {
   const counted: unknown[] = []
   const delegate = `0x${'b'.repeat(40)}` as Address
   const verifier = verifierOf()

@@ -11,13 +11,13 @@ const ann = traderNumbered(61)
 const bob = traderNumbered(62)
 const markets = demoMarketIds()
 
-/** Sends each request on its own connection, so that the kernel distributes them over all fronts. */
+/** Opens a new connection for each request, so that the kernel distributes the requests over all fronts. */
 const dealt: typeof fetch = (input, init) =>
   fetch(input, { ...init, headers: { ...init?.headers, connection: 'close' } })
 
 /**
- * Trades on an exchange with only the demo markets. Returns a check of the result. The check must also succeed when the
- * exchange runs with other numbers of threads.
+ * Makes trades on an exchange that has only the demo markets. Returns a function that checks the result. The check must
+ * also succeed when the exchange runs with other numbers of threads.
  */
 export async function tradeOverThreads(exchange: Exchange): Promise<() => Promise<void>> {
   const client = createClient({ url: exchange.url, fetch: dealt })
@@ -27,7 +27,7 @@ export async function tradeOverThreads(exchange: Exchange): Promise<() => Promis
       const order = await signedOrder(market, { price: 100_000 + round }, { trader: ann })
       const { orderHash } = await client.orders.submit(order)
       listed.push(orderHash)
-      // Open orders are read from the market threads, so every front returns all of them.
+      // Every front reads open orders from all market threads, so each answer has all open orders.
       const open = await client.orders.list({ trader: ann.address })
       assert.deepEqual(open.map((one) => one.orderHash).sort(), listed.toSorted())
       assert.equal((await client.orders.submit(order)).duplicate, true)

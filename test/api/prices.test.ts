@@ -30,7 +30,7 @@ type Shown = {
   readonly hub: SseHub
   readonly stored: QuickMarket[]
   readonly told: { asset: string; event: string }[]
-  /** Charges for the length of answers. A charge of 1 equals the cost of one read. */
+  /** Extra charges for long answers. Each number is a multiple of the cost of the request's route. */
   readonly charged: number[]
   /** Makes the next price of an asset. */
   price(asset: string, usd: number, fields?: Partial<PublishedPrice>): PublishedPrice
@@ -203,7 +203,7 @@ test('the price history returns one price per second for the last twenty minutes
   })
 })
 
-test('the API returns an asset’s current quick market, earlier quick markets, and the price evidence of their outcomes', async (t) => {
+test('the API returns an asset’s current and earlier quick markets, and the price evidence for each outcome', async (t) => {
   const { url, board, stored, told } = await start(t)
   const none = await getJson(path(url, 'BTC'))
   assert.deepEqual(none.body, { active: false, asset: 'BTC', nextMarket: null, quickMarket: null })
@@ -260,7 +260,7 @@ test('the API returns an asset’s current quick market, earlier quick markets, 
   ])
 })
 
-test('the API shows a contested quick market as unresolved until the oracle decides, with the prices of every source', async (t) => {
+test('the API shows a contested quick market as unresolved, with all sources’ prices, until the oracle decides', async (t) => {
   const { url, stored } = await start(t)
   const at = (source: PriceSource, price: number, isEnd: boolean) =>
     mark({ source, price, boundarySec: NOW_SEC + (isEnd ? 840 : -60) })
@@ -336,8 +336,7 @@ test('a client that reconnects to a price stream with a recent event id receives
   for (const [lastEventId, expected] of [
     ['128', [29, 30]],
     ['130', [30]],
-    // If the id is too old, higher than the newest id, or invalid, the reader gets only the latest price, like any new
-    // reader.
+    // If `Last-Event-ID` is too old, higher than the newest id, or invalid, the reader gets only the latest price.
     ['101', [30]],
     ['500', [30]],
     ['-1', [30]],
@@ -367,7 +366,7 @@ test('a price stream sends keep-alive comments before the first price and betwee
   await eventually(() => assert.ok(reader.comments() > before))
 })
 
-test('a price stream skips prices for a client that stops reading, then disconnects it, without delaying other clients', async (t) => {
+test('a client that stops reading a price stream misses prices, is later disconnected, and delays no other client', async (t) => {
   let aheadMs = 0
   const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
   const { url, hub } = await start(t, { keepAliveMs: 200 }, clock)
@@ -391,7 +390,7 @@ test('a price stream skips prices for a client that stops reading, then disconne
   await eventually(() => assert.equal(brisk.events().length, published))
 })
 
-test('a price stream client that stops reading for a moment skips old prices and continues with the newest', async (t) => {
+test('if a client of a price stream pauses reading, it misses old prices and continues with the newest', async (t) => {
   const { url, hub } = await start(t)
   const reader = openReader(url, 'BTC')
   t.after(reader.close)
@@ -409,7 +408,7 @@ test('a price stream client that stops reading for a moment skips old prices and
   await eventually(() => assert.equal(reader.events().at(-1)?.data.last, 0))
 })
 
-test('the exchange limits the number of price streams, and ends every stream cleanly when the exchange stops', async (t) => {
+test('the exchange limits the number of open price streams, and closes all price streams when it stops', async (t) => {
   const { url, hub, price } = await start(t, { readersMax: 2 })
   price('BTC', 1)
   const readers = [openReader(url, 'BTC'), openReader(url, 'BTC')]
@@ -424,7 +423,7 @@ test('the exchange limits the number of price streams, and ends every stream cle
   assert.equal((await fetch(path(url, 'BTC/price-stream'))).status, 503)
 })
 
-test('one IP address can open only its share of the price streams, also through a proxy', async (t) => {
+test('the number of price streams per IP address is limited, also for addresses behind a proxy', async (t) => {
   const { url, hub } = await start(t, { readersMax: 3, readersPerIpMax: 2 })
   const open = async (ip: string) => {
     const cut = new AbortController()
@@ -446,7 +445,7 @@ test('one IP address can open only its share of the price streams, also through 
   assert.equal((await open('203.0.113.1')).status, 200)
 })
 
-test('a price stream that starts with missed prices costs as many units as an answer of equal length', async (t) => {
+test('resuming a price stream costs the client rate-limit units in proportion to the length of the missed prices', async (t) => {
   const { url, price, charged } = await start(t, {}, systemClock, 1_000)
   for (let count = 1; count <= 1_000; count++) price('BTC', count)
   for (const [lastEventId, times] of [

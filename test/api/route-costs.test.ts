@@ -1,7 +1,7 @@
 /**
- * Tests that the charge for a request is in proportion to its cost. For each kind of request, the test measures CPU
- * time per charged unit. The CPU time of all threads of the exchange's process counts. Only ratios to the median are
- * compared, because machines differ in speed.
+ * Tests that the rate limiter's charge for a request is in proportion to the CPU time of the request. For each kind of
+ * request, the test measures the CPU time of all threads of the exchange per charged unit. It compares this figure with
+ * the median of all kinds, not with a fixed limit, because machines differ in speed.
  */
 
 import assert from 'node:assert/strict'
@@ -22,7 +22,7 @@ const RATIO_MAX = 10
 const MARKETS = 1_000
 const LEVELS = 1_000
 const EVENTS = 1_500
-/** Number of requests in the warm-up. The first measurement has the same number of requests. */
+/** Number of requests in the warm-up, and also in the first measurement. */
 const FIRST_REQUESTS = 10
 /**
  * If the cost in a first measurement is more than this many times the median, the request is measured again. With
@@ -30,9 +30,7 @@ const FIRST_REQUESTS = 10
  */
 const RATIO_LOOKED_AT_AGAIN = 4
 const ROUNDS = 3
-/**
- * CPU time that a round should take. The number of requests in a round follows from this time, up to `REQUESTS_MAX`.
- */
+/** CPU time for all requests of one round. It determines the number of requests in a round, up to `REQUESTS_MAX`. */
 const ROUND_NS = 15_000_000
 const REQUESTS_MAX = 100
 
@@ -127,7 +125,7 @@ function refusedCases(marketId: MarketId): Case[] {
   ]
 }
 
-test('no kind of request uses more than ten times the median CPU time per charged unit', async (t) => {
+test('for each kind of request, the CPU time per rate-limit unit is at most ten times the median', async (t) => {
   const exchange = await startExchange(t, {
     environment: {
       SIBYL_LIMITS: 'true',
@@ -164,7 +162,7 @@ test('no kind of request uses more than ten times the median CPU time per charge
   const place = (order: object) => writeRequest('POST', '/api/v1/orders', JSON.stringify(order))
   const batch = (orders: readonly object[]) =>
     writeRequest('POST', '/api/v1/orders/batch', JSON.stringify({ orders }))
-  // Makes one market with a deep book, and one with trades.
+  // Makes a deep book and some trades in one market.
   const bids = repeat(LEVELS, (at) => signed(2, 1_000 + 10 * at)[1]!)
   const setup = [
     ...repeat(LEVELS / 50, (at) => batch(bids.slice(50 * at, 50 * at + 50))),

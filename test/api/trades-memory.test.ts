@@ -102,7 +102,7 @@ function fixture() {
   }
 }
 
-test('a front that has followed a market from its opening lists all trades of the market from memory', async () => {
+test('a front that has followed a market since its opening lists the market’s trades without a database read', async () => {
   const live = fixture()
   live.board.follow([opened, rested, matchedAt(3), matchedAt(4)])
   assert.deepEqual(await live.list(), { trades: ['4 matched', '3 matched'], asked: 0 })
@@ -113,32 +113,33 @@ test('a front that has followed a market from its opening lists all trades of th
   assert.deepEqual(await told.list(), { trades: ['3 matched'], asked: 0 })
 })
 
-test('a front caches the trades read from the database only if the database has all trades that the front knows', async () => {
+test('a front caches trades from the database only if they include all trades that the front knows', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   store(storedAt(4), storedAt(7))
   assert.deepEqual(await list(), { trades: ['7 matched', '4 matched'], asked: 1 })
-  // The trade of seq 8 may still be on its way into the database, so the front reads again.
+  // The front loaded the market at seq 9, but the newest stored trade had seq 7. Newer trades may not have been stored
+  // yet, so the front did not cache the trades that it read. It reads the database again.
   store(storedAt(4), storedAt(7), storedAt(8))
   assert.deepEqual((await list()).trades, ['8 matched', '7 matched', '4 matched'])
   board.follow([matchedAt(10)])
   store(storedAt(4), storedAt(7), storedAt(8), storedAt(10))
   const all = ['10 matched', '8 matched', '7 matched', '4 matched']
-  // Even for a small page, the front reads as many trades as it caches.
+  // Even if a client requests a small page, the front reads as many trades as it can cache.
   assert.deepEqual(await list({ limit: 2 }), { trades: all.slice(0, 2), asked: 1 })
   assert.deepEqual(await list(), { trades: all, asked: 0 })
-  // From here on, events alone keep the cached trades current.
+  // From here on, the front updates the cached trades from events only.
   board.follow([confirmedAt(11, 7), matchedAt(12)])
   const after = ['12 matched', '10 matched', '8 matched', '7 confirmed', '4 matched']
   assert.deepEqual(await list(), { trades: after, asked: 0 })
 })
 
-test('a front does not cache trades from a database that lags behind the trade events of the front', async () => {
+test('if the database lacks a trade confirmation that a front already received, the front caches no database trades', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   board.follow([matchedAt(10), confirmedAt(11, 7)])
-  // The database is at seq 10, so the confirmation at seq 11 is missing. The front does not cache the trades that it
-  // reads.
+  // The database has only events up to seq 10, so it lacks the confirmation at seq 11. Therefore the front does not
+  // cache the trades that it reads.
   store(storedAt(7), storedAt(10))
   assert.equal((await list()).asked, 1)
   board.follow([matchedAt(12)])
@@ -161,7 +162,7 @@ test('a front reads the trades of a market from the database if some are missing
   assert.equal(many.board.markets.get(market.id)?.hasAllTrades, false)
 })
 
-test('a page of earlier trades shows the front’s state of a trade instead of the database’s older state', async () => {
+test('if a trade’s status is older in the database than at the front, the front’s status is returned', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   board.follow([matchedAt(10), confirmedAt(11, 10), matchedAt(12)])

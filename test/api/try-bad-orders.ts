@@ -157,8 +157,8 @@ const cases: Record<string, () => Case | Promise<Case>> = {
     ...signature,
     body: post({ ...good, signature: last(good.signature, 'zz') }),
   }),
-  // The low byte of this character, U+0130, is the digit 0, so Node's hex decoder accepts the character. Converted to
-  // lower case, U+0130 becomes two characters.
+  // The low byte of the character U+0130 is the code of the digit 0, so Node's hex decoder alone would accept the
+  // character. In lower case U+0130 becomes two characters, which changes the length of the text.
   'a signature with a character whose low byte is a digit': () => ({
     ...signature,
     body: post({ ...good, signature: good.signature.replace(/(?<=0x.*)0/, '\u0130') }),

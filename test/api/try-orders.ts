@@ -51,7 +51,7 @@ async function assertRefused(
   assert.ok(error.requestId, 'a refusal names its request')
 }
 
-/** Settings of a chain for which orders are signed, but to which nothing is sent. */
+/** Returns the settings of a chain for which the tests sign orders. Nothing is sent to this chain. */
 function chainSettings(chainId: number, role: 'main' | 'test', settlement: string) {
   const [devnetChain] = devnet.chains ?? []
   assert.ok(devnetChain !== undefined)
@@ -217,8 +217,8 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
         const short = await signedOrder(market, { ...buy, expiration }, by(ann))
         return { expiration, short, first: await orders.submit(short) }
       }
-      // On arrival, an order must still have at least a minute to live. On a busy machine 62 seconds may not be enough,
-      // so the second attempt uses 90 seconds.
+      // The exchange refuses an order that expires within a minute of its arrival. On a busy machine the order with 62
+      // seconds may arrive too late, so the second attempt uses 90 seconds.
       const { expiration, short, first } = await endingIn(62).catch(() => endingIn(90))
       // Waits until a new order with this expiration would be refused.
       await eventually(() => assert.ok(Date.now() / 1_000 > Number(expiration) - 59))
@@ -370,7 +370,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
       assert.deepEqual([fok.placed.filled, ioc.placed.filled], [3, 1])
       assert.equal(none.error.code, 'ORDER_NOT_FILLED')
       assert.deepEqual(await orders.list({ trader: bob.address, market }), [])
-      // The same signed order gets the same answer, whatever its options are.
+      // A resubmitted order gets the first answer, even with different options.
       const again = await orders.submit({ ...fok.submission, postOnly: true, timeInForce: 'GTC' })
       assert.deepEqual([again.duplicate, again.filled], [true, 3])
       assert.equal((await orders.submit({ ...quiet, postOnly: true })).matches, 0)
@@ -407,7 +407,8 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
       }
       assert.equal(hashes.size, 1)
     }
-    // An inexactly parsed nonce would give another order hash, so the exchange would have refused the signature.
+    // The order is listed, so the exchange parsed the nonce exactly. With an inexact nonce it would have computed
+    // another order hash and refused the signature.
     const [known] = await orders.list({ trader: ann.address, market })
     assert.ok(known)
   })
@@ -661,7 +662,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     const after = createClient({ url: exchange.url })
     assert.deepEqual(await after.orders.list({ trader: ann.address }), known)
     assert.deepEqual(await after.orderbook(market), book)
-    // This front has received no trades, so it reads the same list from the database.
+    // After a restart, a front has received no trade events, so it reads the trades from the database.
     assert.ok(traded !== undefined)
     const { market: busy, trades } = traded
     await eventually(async () => assert.deepEqual(await after.trades(busy), trades))

@@ -89,7 +89,7 @@ test('the total of a price level is exact far beyond 2^53', () => {
   assert.equal(book.levelSize(BUY, price), total + 3n)
 })
 
-test('an order whose size in the book grows keeps its place in the queue', () => {
+test('an order keeps its place in the queue when the quantity of a failed trade returns to it', () => {
   const first = sell('YES').size(5).remaining(1).named('a')
   const book = bookOf(first, sell('YES').size(5).named('b'))
   assert.equal(book.grow(hashNamed('a'), ONE as Shares), 2 * ONE)

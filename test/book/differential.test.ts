@@ -1,6 +1,6 @@
 /**
- * Sends the same commands to the book and to a naive book, which must stay equal. The full test sends a million
- * commands. The default is a sample.
+ * Sends the same random commands to the book and to a simple reference book, and compares the two. The full test sends
+ * a million commands. The default is a sample.
  */
 
 import assert from 'node:assert/strict'
@@ -19,7 +19,7 @@ import { sampleOf } from '../support/sample.ts'
 
 type Flow = {
   readonly operations: number
-  /** Number of prices in use. The next field is the distance between neighbouring prices. */
+  /** Number of different prices of orders. `tick` is the difference between two neighbouring prices. */
   readonly prices: number
   readonly tick: number
   readonly restingMax: number
@@ -66,7 +66,7 @@ const flows: Record<string, Flow> = {
 }
 
 for (const [name, flow] of Object.entries(flows)) {
-  test(`the book and a naive reference book behave alike ${name}`, () => {
+  test(`in a random run ${name}, the book and a naive reference book give the same results`, () => {
     withSeeds([1, 2], (random) => new Pair(random, flow).run())
   })
 }
@@ -119,8 +119,8 @@ class Pair {
     const { prices, tick, sizeMax, lifeSecMax } = this.#flow
     const side = random.chance(0.5) ? BUY : SELL
     const crossing = random.chance(this.#flow.crossing)
-    // Buys have prices in the lower half, and sells in the upper half. For an order that is meant to cross, the halves
-    // are swapped.
+    // Buys usually have prices in the lower half, and sells in the upper half. An order that is meant to cross gets a
+    // price in the other half.
     const upper = (side === SELL) !== crossing
     const step = random.int(0, (prices >> 1) - 1) + (upper ? prices >> 1 : 0)
     const size = random.int(1, random.chance(0.2) ? sizeMax : Math.ceil(sizeMax / 4)) as Shares
@@ -144,7 +144,7 @@ class Pair {
     const rules = { nowSec: this.#nowSec, selfTrade, makersMax }
     const before = preview(this.#book, order, rules)
     const expected = this.#naive.match(order, rules)
-    // The preview of a match equals its result.
+    // The preview must predict the filled size and the first price.
     assert.equal(before.filled, order.size - expected.left)
     assert.equal(before.price, expected.fills[0]?.price ?? 0)
     const { fills, expired, selfTraded } = this.#result
@@ -186,7 +186,7 @@ class Pair {
     else same(cancelled, expected)
   }
 
-  /** Returns an order to cancel: usually one that rests, otherwise one that may be gone. */
+  /** Returns an order to change: usually one that rests in the book, otherwise one that may be gone. */
   #pick(): RestingOrder {
     const random = this.#random
     const { bids, asks } = this.#naive
@@ -257,7 +257,8 @@ class Pair {
       for (const [place, order] of list.entries()) same(listed[place], order)
     }
     if (!random.chance(0.5)) return
-    // In half of the cases, continues with a restored copy of the book, which must behave like the original.
+    // In half of the cases, replaces the book by a copy restored from a snapshot. The copy must behave like the
+    // original.
     const chunksNow = this.#book.beginSnapshot().copySome(Number.MAX_SAFE_INTEGER)
     this.#book = Book.restore(chunksNow, options)
   }

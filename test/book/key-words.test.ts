@@ -7,7 +7,7 @@ import type { OrderHash } from '#domain/ids.ts'
 import { buy } from '../support/orders.ts'
 import { randomFrom, withSeeds } from '../support/random.ts'
 
-test('the tag computed from the text of a hash equals the tag computed from its 32-bit words', () => {
+test('the hash table computes equal tags for one key, whether given as hex text or as 32-bit words', () => {
   withSeeds([1, 2, 3], (random) => {
     for (const count of [HASH_WORDS, ADDRESS_WORDS]) {
       const places = tagPlaces(random.int(0, 2 ** 31 - 1), count)
@@ -23,12 +23,12 @@ test('the tag computed from the text of a hash equals the tag computed from its 
   })
 })
 
-test('different seeds select different digits of an order hash as its tag', () => {
+test('different seeds of the hash table select different digits of an order hash as the tag', () => {
   const seeds = Array.from({ length: 200 }, (_, seed) => tagPlaces(seed, HASH_WORDS).join())
   assert.equal(new Set(seeds).size, 200)
 })
 
-test('orders whose hashes share a tag are found, cancelled and restored separately', () => {
+test('orders whose hashes have the same hash-table tag are found, cancelled and restored separately', () => {
   const random = randomFrom(5)
   const seed = 77
   const places = tagPlaces(seed, HASH_WORDS)

@@ -20,7 +20,7 @@ function place(book: Book, orders: readonly OrderBuilder[], rules: Partial<Match
   return result
 }
 
-/** Returns fills as text, such as `a 10 @0.41 (0 left)`. */
+/** Returns each fill as text: maker, size, price and what is left of the maker's order. */
 function fillsOf({ fills }: MatchResult): string[] {
   return Array.from({ length: fills.length }, (_, index) => {
     const [taken, price] = [fills.taken(index) / ONE, fills.price(index) / ONE]
@@ -105,7 +105,7 @@ test('if the prices of two orders do not cross, both orders stay in the book', (
   assert.deepEqual([book.bestBid, book.bestAsk], [500_000, 510_000])
 })
 
-test('an order expires at the second of its expiration, not before', () => {
+test('an order can no longer match once its expiration time is reached', () => {
   const book = newBook()
   place(book, [
     sell('YES')
@@ -126,7 +126,7 @@ test('if self trades are allowed, two orders of one trader can match', () => {
   assert.deepEqual(fillsOf(result), ['a 1 @0.5 (0 left)'])
 })
 
-test('with cancel-resting, a match cancels the trader’s own resting orders and continues with the next order', () => {
+test('with self-trade mode cancel-resting, a taker’s own resting orders are cancelled and the next order is matched', () => {
   const book = newBook()
   place(book, [
     sell('YES').at(0.4).size(1).named('a').by('ann'),
@@ -144,7 +144,7 @@ test('with cancel-resting, a match cancels the trader’s own resting orders and
   assert.deepEqual(tableOf(book), ['buy  0.5: t 3'])
 })
 
-test('a match stops at the maximum number of makers, and its result is marked as limited', () => {
+test('a match stops when it has reached the maximum number of maker orders, and reports this', () => {
   const book = newBook()
   place(book, asks)
   const taker = [buy('YES').at(0.9).size(80).named('t')]
@@ -156,13 +156,13 @@ test('a match stops at the maximum number of makers, and its result is marked as
   assert.throws(() => book.rest(buy('YES').at(0.9).resting(), ONE as Shares, 0), /crosses/)
 })
 
-test('a match that needs exactly the maximum number of makers is not reported as limited', () => {
+test('a match with exactly the maximum number of makers is not reported as stopped by the limit', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.5).size(1).named('a')])
   assert.equal(place(book, [buy('YES').at(0.5).size(1)], { makersMax: 1 }).limited, false)
 })
 
-test('the result of a match does not change when the book changes later', () => {
+test('the result of a match stays unchanged when the book changes later', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.5).size(1).named('a').by('ann').placedAt(7_000)])
   const result = place(book, [buy('YES').at(0.5).size(1).named('t')])

@@ -53,7 +53,7 @@ class Side {
   }
 }
 
-test('the prices on a side of the book are listed in the order of a sorted map', () => {
+test('the price levels of each side of the book are listed in price order after random changes', () => {
   withSeeds([1, 2, 3, 4], (random) => {
     for (const bestIsHighest of [true, false]) {
       const side = new Side(bestIsHighest)
@@ -62,8 +62,8 @@ test('the prices on a side of the book are listed in the order of a sorted map',
         const prices = [...side.orders.keys()]
         if (prices.length > 0 && random.chance(0.45)) side.leave(random.pick(prices))
         else side.join(random.int(PRICE_MIN, spread))
-        // Checks only sometimes, so that between two checks several levels become empty, and some of them get orders
-        // again.
+        // Only some of the changes are followed by a check. So between two checks several levels become empty, and some
+        // of them receive orders again.
         if (random.chance(0.3)) side.check()
       }
       side.check()
@@ -71,7 +71,7 @@ test('the prices on a side of the book are listed in the order of a sorted map',
   })
 })
 
-test('a side of the book whose levels are all empty has no best price, and can be filled again', () => {
+test('when all levels of a book side are empty, the side has no best price and accepts orders', () => {
   for (const bestIsHighest of [true, false]) {
     const side = new Side(bestIsHighest)
     for (let price = 1; price <= 2_000; price += 7) side.join(price)
@@ -93,7 +93,7 @@ test('the number of empty price levels that a book keeps in memory is limited, h
     side.check()
     for (let price = 1; price <= 60_000; price += 11) side.join(price)
     side.check()
-    // Released levels are used again, for other prices.
+    // The book has freed the records of empty levels. It now uses these records for levels of other prices.
     for (let price = 60_001; price <= 90_000; price++) side.join(price)
     for (let price = 1; price <= 60_000; price += 7) side.join(price)
     side.check()

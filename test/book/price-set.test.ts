@@ -4,7 +4,7 @@ import { PriceSet } from '#book/price-set.ts'
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 import { withSeeds } from '../support/random.ts'
 
-/** Lists all prices in one direction, starting from the first one. */
+/** Lists all prices of the set, upwards from the lowest or downwards from the highest. */
 function listed(set: PriceSet, prices: readonly number[], way: 'above' | 'below'): number[] {
   const found: number[] = []
   const sorted = prices.toSorted((a, b) => (way === 'above' ? a - b : b - a))
@@ -39,7 +39,7 @@ test('the prices in a price set are listed as in a sorted set, upwards and downw
   })
 })
 
-test('a price set lists and removes the lowest price, the highest price and the boundary prices of its tiers', () => {
+test('a price set lists and removes the lowest price, the highest price and prices at its internal boundaries', () => {
   const edges = [1, 31, 32, 1023, 1024, 32_767, 32_768, 500_000, PRICE_MAX]
   const set = new PriceSet()
   for (const price of edges) set.add(price)

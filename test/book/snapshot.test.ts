@@ -54,7 +54,7 @@ test('a small book has a small snapshot, and no chunk is larger than 64 KiB', ()
   for (const chunk of chunks) assert.ok(chunk.byteLength <= 64 * 1024)
 })
 
-test('a snapshot shows the book at the start of the snapshot, even if the book changes before the snapshot is complete', () => {
+test('a snapshot contains the book as it was when the snapshot began, despite later changes', () => {
   const book = filled(5_000)
   const before = book.stateHash()
   const lists = traders.map((trader) => book.ordersOf(trader))
@@ -78,7 +78,7 @@ test('a snapshot shows the book at the start of the snapshot, even if the book c
   )
 })
 
-test('the memory of returned snapshot chunks is reused, and old content never appears in another snapshot', () => {
+test('snapshots reuse the memory of earlier chunks, and contain no bytes of other snapshots', () => {
   const book = filled(9_000)
   const small = filled(3)
   const plain = [Buffer.concat(all(book)), Buffer.concat(all(small))]
@@ -109,7 +109,7 @@ test('a snapshot does not reveal the secret seed of the book’s hash table', ()
   assert.deepEqual(chunks[0], chunks[1])
 })
 
-test('a book with more orders than the cache of hash texts is restored completely', () => {
+test('a book with more orders than the cache for order hashes can hold is restored completely', () => {
   const book = new Book({ ordersMax: 100_000 })
   const orders = Array.from({ length: 70_000 }, (_, n) => ({
     ...terms[n % terms.length]!,
@@ -129,7 +129,7 @@ test('a book with more orders than the cache of hash texts is restored completel
   assert.equal(restored.stateHash(), book.stateHash())
 })
 
-test('clearing a book does not remove its orders from a snapshot in progress', () => {
+test('if a book is cleared during a snapshot, the snapshot still contains all earlier orders', () => {
   const book = filled(3_000)
   const before = book.stateHash()
   const snapshot = book.beginSnapshot()
@@ -141,7 +141,7 @@ test('clearing a book does not remove its orders from a snapshot in progress', (
   assert.equal(book.count, 2_000)
 })
 
-test('a book refuses a second snapshot until the snapshot in progress is abandoned', () => {
+test('a book refuses to begin a second snapshot while another is in progress', () => {
   const book = filled(2_000)
   const first = book.beginSnapshot()
   assert.throws(() => book.beginSnapshot(), /under way/)
@@ -171,7 +171,7 @@ test('a book is restored from chunks at unaligned memory addresses', () => {
   assert.equal(Book.restore([shifted.subarray(1)], options).stateHash(), book.stateHash())
 })
 
-test('an incomplete snapshot is refused', () => {
+test('a snapshot is refused if chunks are missing, repeated, truncated or from another snapshot', () => {
   const chunks = all(filled(5_000))
   const other = all(filled(4_000))
   const truncated = chunks.with(0, chunks[0]!.subarray(0, 1_000))
@@ -187,7 +187,7 @@ test('an incomplete snapshot is refused', () => {
   assert.throws(() => Book.restore(chunks, { ordersMax: 4_999 }), /room/)
 })
 
-/** A snapshot in the stored format. Any change of a record's layout needs a new version. */
+/** A stored snapshot of format version 2. If the layout of a record changes, the format needs a new version. */
 const VERSION_2 = `
   S8rPz2ZigAAWJEwsSCQAQeCCULIjg0BD2L89FU4g/v////87XNSRgJnR0OLnCKJKLt1yBMkxQtWA3AVjg+3Ky8PASQQgxP5iRw
   YFiP2MSPYzQu0HyzMwHHjjfwdEMzBD1cDcAANJ+UkYOJkABIEPm6McGQwg9jNBzVZMNZSAmQ2WR/I/zL/MUMwIxdj8n0IAQkyz

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startExchange } from '../support/exchange.ts'
 
-test('with SIBYL_LOG_FORMAT=json, all standard output of an exchange is JSON, from its start to its stop', async (t) => {
+test('with SIBYL_LOG_FORMAT=json, an exchange writes only JSON lines to standard output from start to stop', async (t) => {
   const exchange = await startExchange(t, {
     environment: { SIBYL_LOG_LEVEL: 'info', SIBYL_LOG_REQUESTS_EVERY: '1' },
   })

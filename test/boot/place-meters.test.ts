@@ -10,7 +10,7 @@ import { registerPlaceMeters } from '../../src/boot/place-meters.ts'
 
 const NOW_MS = 1_800_000_000_000
 
-test('metrics report the free space on each disk, and the time since the last backup or since the log began', async (t) => {
+test('metrics report the free space on each disk and the age of the last backup', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-places-'))
   t.after(() => rmSync(dataDir, { recursive: true, force: true }))
   const settings = loadSettings({ SIBYL_DATA_DIR: dataDir, SIBYL_DATA_FREE_MIB_MIN: '7' })
@@ -21,7 +21,7 @@ test('metrics report the free space on each disk, and the time since the last ba
     return Object.fromEntries(values.map(({ labels, value }) => [labels.place ?? '', value]))
   }
 
-  // The archive's folder is created with its first segment. Until then, the archive has no metrics.
+  // The exchange creates the archive's folder when it writes the first segment. Until then, the archive has no metrics.
   const { blocks, bsize } = statfsSync(dataDir)
   const free = await valuesOf('sibyl_disk_free_bytes')
   assert.deepEqual(Object.keys(free), ['data', 'database'])

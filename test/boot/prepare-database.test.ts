@@ -12,8 +12,8 @@ await onServerDatabase(
   'the start of an exchange fails or waits while its database cannot be reached',
   (databases) => {
     /**
-     * Prepares the database while the connection to it is cut. The first warning, which reports that the start waits,
-     * restores the connection.
+     * Prepares the database while its connection is cut. The first warning says that the start waits for the database.
+     * When this warning is logged, the connection is restored.
      */
     async function start(environment: Record<string, string>, told: string[]): Promise<string[]> {
       const url = await databases.fresh()

@@ -1,6 +1,7 @@
 /**
- * Checks structures of ccxt against the ccxt manual, because the ccxt package contains no checks. A structure must have
- * every key that the base class writes, consistent times, numbers as amounts, and a known outcome.
+ * Checks ccxt's data structures, such as orders and trades, against the ccxt manual, because the ccxt package contains
+ * no checks. A structure must have every key that ccxt's base class writes. Its times must be consistent, its amounts
+ * must be numbers, and the exchange must know its outcome.
  */
 
 import assert from 'node:assert/strict'

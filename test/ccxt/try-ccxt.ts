@@ -47,7 +47,7 @@ const [MAKER, TAKER, OWNER] = [16, 19, 17]
 /** A new key without funds, used as a delegate of OWNER. */
 const BOT_KEY = `0x${'cc'.repeat(32)}` as const
 
-/** True while the next book message is to be corrupted. */
+/** True if the next change of a book is to be corrupted. */
 let isCorrupting = false
 
 /** A socket that changes a size in one message, as a faulty network or a malicious exchange would. */
@@ -160,7 +160,8 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     const own = ann.watchMyTrades(yes)
     const ticker = await ann.watchTicker(yes)
     checkTicker(ann, ticker)
-    // The ticker has arrived. So the three watches that were requested before the ticker have subscribed, too.
+    // The watches of trades, orders and own trades were requested before the ticker. The ticker has arrived, so these
+    // three subscriptions are active, too.
     const bid = await ann.createOrder(yes, 'limit', 'buy', 8, 0.4, { clientOrderId: 'bid' })
     const [seen] = await orders
     checkOrder(ann, seen!)
@@ -278,7 +279,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
       const rest = await ann.cancelAllOrders()
       assert.ok(rest.some(({ id }) => id === placed[3]?.id))
       assert.deepEqual(await ann.fetchOpenOrders(), [])
-      // Without an API token, the orders are cancelled one by one.
+      // Bob has no API key, so his client cancels the orders one by one.
       const other = await bob.createOrder(no, 'limit', 'buy', 2, 0.1)
       assert.deepEqual(
         (await bob.cancelAllOrders()).map(({ id }) => id),
@@ -298,7 +299,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
       }
       assert.deepEqual(await priced(0.1 + 0.2, 0.1 + 0.2), [0.3, 0.3, 300_000, 300_000])
       assert.deepEqual(await priced(1.005, 0.29), [1.005, 0.29, 1_005_000, 290_000])
-      // Amounts with more decimals are truncated, and prices are rounded.
+      // Amounts are truncated to six decimals, and prices are rounded to six decimals.
       assert.deepEqual(await priced(4.1234567, 0.1234567), [4.123456, 0.123457, 4_123_456, 123_457])
       assert.deepEqual(await priced(1, 0.000001), [1, 0.000001, 1_000_000, 1])
       const nonsense: [number, number, object][] = [
@@ -416,7 +417,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
       await assert.rejects(bot.createOrder(no, 'limit', 'buy', 20, 0.2), PermissionDenied)
       const moved = await bot.editOrder(placed.id!, no, 'limit', 'buy', 20, 0.11)
       assert.equal((await bot.cancelOrder(moved.id!)).status, 'canceled')
-      // `cancelAllOrders` and the dead-man switch of a delegate also cancel the account's own orders.
+      // A delegate's `cancelAllOrders` and dead-man switch also cancel the orders that the account's owner signed.
       const terms = { marketId: market.id, side: 'buy', outcome: 'NO', size: '5' } as const
       const first = await owner.orders.place({ ...terms, price: '0.10', ttlSeconds: 600 })
       await bot.createOrder(no, 'limit', 'buy', 3, 0.1)

@@ -1,4 +1,4 @@
-/** Calls each contract through its adapter, on a real chain: reads, calls, events, and the reasons of reverts. */
+/** Tests the adapter of each contract on a real chain: reads, calls, events, and the reasons of reverts. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type Hex, parseAbi, zeroHash } from 'viem'
@@ -89,7 +89,7 @@ async function words(call: Call, from: { address: string }): Promise<string> {
   return `${tried.revert.name}: ${tried.revert.words}`
 }
 
-test('the chain adapters follow a disputed market from its creation to a redemption', async () => {
+test('the chain adapters read every event of a disputed market, from its creation to a redemption', async () => {
   const { chain, maker, ann, bob, owner } = world
   const factory = marketFactory(client, factoryAddress())
   const tokensAddress = toAddress(world.conditionalTokens.address)
@@ -133,7 +133,7 @@ test('the chain adapters follow a disputed market from its creation to a redempt
   assert.equal(await market('marketId', []), marketId)
   assert.equal((await market('terms', [])).question, question)
 
-  // Ids of tokens are computed as the contract computes them.
+  // `positionIdOf` computes the same token ids as the contract.
   for (const outcome of [0, 1] as const) {
     assert.equal(
       BigInt(positionIdOf(coin, marketId, outcome)),
@@ -230,7 +230,7 @@ test('the chain adapters follow a disputed market from its creation to a redempt
   assert.match(await words(propose(second, true), bob), /^AlreadyResolved: .* YES won/)
 })
 
-test('the texts that the exchange computes for a quick market equal the texts in the market’s contract', async () => {
+test('the exchange computes the same question and description of a quick market as the market’s contract', async () => {
   const { chain, quickOperator } = world
   const factory = marketFactory(client, factoryAddress())
   const startSec = Number(await chain.now())
@@ -255,7 +255,7 @@ test('the texts that the exchange computes for a quick market equal the texts in
   )
 })
 
-test('contesting a quick market sends one transaction; a second attempt sends none, because the market is already open to the oracle', async () => {
+test('if a quick market is already contested on chain, contesting it again sends no transaction', async () => {
   const { chain, quickOperator } = world
   const contracts = {
     marketFactory: toAddress(world.factory.address),
@@ -299,7 +299,7 @@ test('contesting a quick market sends one transaction; a second attempt sends no
   }
 })
 
-test('a batch call built by the settlement adapter settles trades, and one event per trade reports the result', async () => {
+test('the settlement adapter settles a batch of trades, and reads the result of each trade from an event', async () => {
   const { ann, bob, owner } = world
   const settlement = settlementContract(client, toAddress(world.settlement.address))
   const market = await world.createMarket()
@@ -376,7 +376,7 @@ test('a batch call built by the settlement adapter settles trades, and one event
   assert.equal(SETTLEMENT_FAULTS.length, 4)
 })
 
-test('the multicall adapter sends several calls as one, and returns the reason if one of them reverts', async () => {
+test('the multicall adapter sends several calls as one call, and returns the revert reason of each failed call', async () => {
   const coin = toAddress(world.collateral.address)
   const many = multicall(toAddress(world.multicall.address))
   const calls = [

@@ -64,8 +64,8 @@ test('the next RPC address is used when the first is down, slow, failing or serv
     { chainId: 5 },
   ]) {
     first.faults = faults
-    // The timeout is short only for the slow node. The client then makes more rounds, so that the other node still has
-    // enough time to answer.
+    // The test of the slow node uses a short timeout, which applies to the second node, too. The second node may also
+    // answer too late, so the client may try both nodes several times.
     const more = 'slowMs' in faults ? { timeoutMs: 300, rounds: 10, pauseMs: 1 } : {}
     const { viem } = client([first.url, second.url], chain.id, more)
     assert.equal(await viem.getBlockNumber(), 0n, JSON.stringify(faults))
@@ -162,7 +162,7 @@ test('before a retry, the client waits at least as long as the RPC address reque
   first.faults = { status: 429, statusTimes: 1, retryAfterSec: 1 }
   assert.equal(await late.viem.getBlockNumber(), 0n)
   assert.equal(late.failures.length, 2)
-  // A second address can be used while the first one requires a pause.
+  // While the first address requires a pause, the client uses the second address.
   first.faults = { status: 429, retryAfterSec: 3_600 }
   second.faults = { status: 429, statusTimes: 2 }
   const both = patient({ rpcUrls: [first.url, second.url] })
@@ -190,22 +190,22 @@ test('calls fail at once if every RPC address serves a wrong chain, and are retr
   }
 })
 
-test('a transaction refused by a busy RPC address is submitted again only if the pause before the retry is short', async () => {
+test('if the Ethereum node is busy, sending a transaction is retried only if the pause is short', async () => {
   const send = ({ viem }: ReturnType<typeof patient>) =>
     viem.request({ method: 'eth_sendRawTransaction', params: ['0x00'] })
   first.faults = { error: BUSY, errorTimes: { eth_sendRawTransaction: 2 } }
   const quick = patient()
   assert.equal((await faultOf(send(quick))).code, 'CHAIN_REFUSED', 'the node has received of it')
   assert.equal(quick.failures.length, 2)
-  // A read would be retried after this pause of 2 s. A transaction does not wait that long, so there is only
-  // one attempt.
+  // A pause of 2 s exceeds the retry budget of a transaction, so the client makes only one attempt. A read has a larger
+  // budget and would be retried.
   first.faults = { error: BUSY }
   const slow = patient({ pauseMs: 2_000 })
   assert.equal((await faultOf(send(slow))).code, 'CHAIN_UNAVAILABLE')
   assert.equal(slow.failures.length, 1)
 })
 
-test('a pause between retries does not delay the exit of its worker thread', async () => {
+test('a worker thread can exit while its chain client pauses between two retries', async () => {
   first.faults = { down: true }
   const thread = new Worker(new URL('./threads/patient-asker.ts', import.meta.url), {
     workerData: first.url,

@@ -106,7 +106,7 @@ describe('the transaction that settled a trade is found in the logs of the chain
     })
   }
 
-  it('a trade without a log stays unconfirmed until a later search finds its log, without delaying other trades', async () => {
+  it('a trade whose settlement is not found stays unconfirmed until a later search, without delaying other trades', async () => {
     const node = new LogNode({ a: HEAD - 5 })
     node.most = 500
     const ask = settlementAt(node)
@@ -117,7 +117,7 @@ describe('the transaction that settled a trade is found in the logs of the chain
   })
 
   for (const code of ['CHAIN_REFUSED', 'CHAIN_RANGE_TOO_LARGE', 'CHAIN_UNAVAILABLE'] as const) {
-    it(`if the Ethereum node refuses log queries (${code}), the search succeeds and leaves the trades unconfirmed`, async () => {
+    it(`if the Ethereum node refuses log queries (${code}), the search leaves trades unconfirmed and reports no error`, async () => {
       const node = new LogNode({ a: HEAD - 5 })
       node.most = 0
       node.refusal = new Fault(code, 'no logs here', { retryable: true })
@@ -128,7 +128,7 @@ describe('the transaction that settled a trade is found in the logs of the chain
 })
 
 describe('the transaction that resolved a market is found in the logs of the chain', () => {
-  it('the search for a resolution adapts to an Ethereum node that returns the logs of only a few blocks per request', async () => {
+  it('a resolution is found even if the Ethereum node returns logs of only a few blocks per request', async () => {
     const node = new LogNode({ a: HEAD - 5 })
     node.most = 10
     assert.equal(await resolvedBy(node.client, CONTRACT, 0), hashOf(keyOf('a')))
@@ -143,7 +143,7 @@ describe('the transaction that resolved a market is found in the logs of the cha
 })
 
 describe('a log search scans the blocks of the chain in steps', () => {
-  it('each step of a log search continues after the previous step; after the last block, the search starts over', async () => {
+  it('a log search continues where its previous step ended, and starts over after the last block', async () => {
     const node = new LogNode()
     node.most = 64
     const search = makeLogSearch()

@@ -75,7 +75,7 @@ test('if an RPC answer stalls, the next RPC address is tried', async (t) => {
   }
 })
 
-test('a truncated RPC answer is an error', async (t) => {
+test('a truncated answer of an RPC address fails with CHAIN_UNAVAILABLE, compressed or not', async (t) => {
   for (const packed of [false, true]) {
     const { url } = await startNode(t, (call, response) => {
       if (packed) response.setHeader('content-encoding', 'gzip')
@@ -98,7 +98,7 @@ test('an RPC answer above the size limit, compressed or not, fails with CHAIN_RA
     const fault = await faultOf(clientOf([url]).getLogs({ fromBlock: 1n, toBlock: 2_000n }))
     assert.equal(fault.code, 'CHAIN_RANGE_TOO_LARGE', fault.message)
   }
-  // An answer that viem itself treats as too long.
+  // An answer longer than viem's own limit, which must be accepted.
   const { url } = await startNode(t, (call, response) => {
     response.end(`${told(call, [])}${' '.repeat(11 * 1_048_576)}`)
   })
@@ -115,7 +115,7 @@ test('a request is sent again on a new connection if the Ethereum node closes th
   const viem = clientOf([url])
   assert.equal(await viem.getBlockNumber(), 42n)
   assert.equal(sockets.length, 1, 'one connection for all')
-  // The connection is closed while the request is on its way.
+  // The node resets the connection when it receives the request.
   isEnding = true
   assert.equal(await viem.getBlockNumber(), 42n)
   assert.deepEqual(received, ['eth_chainId', ...Array<string>(3).fill('eth_blockNumber')])

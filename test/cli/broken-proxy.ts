@@ -1,4 +1,7 @@
-/** A server in front of an exchange. The server breaks the API's contract as the test defines. */
+/**
+ * A proxy in front of an exchange. It changes answers and frames, so that they break the API's contract as a test
+ * requires.
+ */
 
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

@@ -1,6 +1,6 @@
 /**
- * Tests that the commands of the public log detect an exchange that hides a log, proves another entry, or lists a
- * market in two logs.
+ * Tests that the commands of the public log detect a dishonest exchange. It hides a log, proves an entry other than the
+ * requested one, or lists a market in two logs.
  */
 
 import assert from 'node:assert/strict'
@@ -125,7 +125,7 @@ test('the log commands detect an exchange that hides or changes entries of its p
     async () => {
       proof = await proofAt(logs[0]!, 1)
       assert.equal((await call('proof', ORDER)).code, 0)
-      // The entry has this market, but not this trade.
+      // The exchange proves an entry of the same market, but not the entry of the requested trade.
       await fails(/for another entry/, 'proof', `${MARKET}-2-0`)
       proof = await proofAt(logs[0]!, 0)
       await fails(/for another entry/, 'proof', ORDER)

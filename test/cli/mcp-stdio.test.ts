@@ -50,7 +50,7 @@ const message = (id: number, method: string, params: object = {}) =>
   `${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`
 const CALL = { name: 'slow', arguments: {} }
 
-test('mcp: a line that is not a JSON-RPC message gets an error, and the next line is read', async () => {
+test('the MCP server answers a line that is not JSON-RPC with an error, and reads the next line', async () => {
   const { input, next, close } = await startServer()
   const long = message(1, 'ping', { text: 'x'.repeat(1_048_576) })
   const flawed: [line: string, code: number, id: number | null][] = [
@@ -62,7 +62,7 @@ test('mcp: a line that is not a JSON-RPC message gets an error, and the next lin
   ]
   for (const [line, code, id] of flawed) {
     for (let at = 0; at < line.length; at += 65_536) input.write(line.slice(at, at + 65_536))
-    // The rest of a line may arrive with the next line.
+    // Sends an empty line, which gets no answer, and then a valid request.
     input.write(`\n${message(2, 'ping')}`)
     const [refused, answered] = [await next(), await next()]
     assert.deepEqual([refused.id, refused.error?.code], [id, code], line.slice(0, 40))
@@ -71,7 +71,7 @@ test('mcp: a line that is not a JSON-RPC message gets an error, and the next lin
   await close()
 })
 
-test('mcp: a line of the maximum length is read, even if it arrives in many pieces', async () => {
+test('the MCP server reads a line of the maximum length that arrives in many pieces', async () => {
   const { input, next, close } = await startServer()
   const padding = 'é'.repeat((1_048_576 - message(3, 'ping', { text: '' }).length) / 2)
   const line = Buffer.from(message(3, 'ping', { text: padding }))
@@ -80,7 +80,7 @@ test('mcp: a line of the maximum length is read, even if it arrives in many piec
   await close()
 })
 
-test('mcp: at the end of its input, the server answers calls in progress before it exits', async () => {
+test('at the end of its input, the MCP server answers calls in progress before it exits', async () => {
   const { input, finish, called, closed, next } = await startServer()
   input.end(message(1, 'tools/call', CALL))
   await called
@@ -95,7 +95,7 @@ test('mcp: at the end of its input, the server answers calls in progress before 
   await closed
 })
 
-test('mcp: without calls in progress, the server exits at the end of its input', async () => {
+test('at the end of its input, the MCP server exits if no call is in progress', async () => {
   const { input, called, closed } = await startServer()
   input.write(message(1, 'tools/call', CALL))
   await called
@@ -104,7 +104,7 @@ test('mcp: without calls in progress, the server exits at the end of its input',
   await closed
 })
 
-test('mcp: a call that never finishes delays the exit of the server only for a limited time', async () => {
+test('a call that never finishes delays the exit of the MCP server only for a limited time', async () => {
   const { input, closed } = await startServer(1)
   input.end(message(1, 'tools/call', CALL))
   await closed

@@ -55,16 +55,16 @@ test('control characters in the texts of other users are escaped in terminal out
   assert.equal(showFacts({ question }).split('\n').length, 2)
 })
 
-test('every command that prints data can print JSON, and every command that calls an exchange has an option for its URL', () => {
+test('every command that prints data can print JSON, and every command that calls an exchange accepts its URL', () => {
   const without = (option: string) =>
     COMMANDS.filter(({ options }) => !(option in options)).map(({ name }) => name)
-  // `maker` prints rounds instead of data, and `mcp` always speaks JSON, so neither has the option `json`. `keys list`
-  // reads only local files, so it has no option `url`.
+  // `maker` prints rounds of quotes instead of data, and `mcp` always prints JSON, so both lack the option `json`.
+  // `keys list` reads only local files, so it lacks the option `url`.
   assert.deepEqual(without('json'), ['maker', 'mcp'])
   assert.deepEqual(without('url'), ['keys list'])
 })
 
-test('wrong usage gets one line with a suggestion, and exit code 2', async () => {
+test('an invalid command line prints one line with a suggestion, and exits with code 2', async () => {
   const wrong = async (...args: string[]) => {
     const { code, out, err } = await callSibyl(args, NOWHERE)
     assert.deepEqual([code, out], [2, ''], args.join(' '))
@@ -111,7 +111,7 @@ test('a private key is never accepted as an argument, and never printed', async 
   }
 })
 
-test('an unreachable exchange is reported, with exit code 1', async () => {
+test('if no exchange answers at the URL, a command reports this and exits with code 1', async () => {
   for (const args of [['markets'], ['book', 'rain'], ['watch', 'orders', '--account', '10']]) {
     const { code, out, err } = await callSibyl(args, NOWHERE)
     assert.deepEqual([code, out], [1, ''])
@@ -119,7 +119,7 @@ test('an unreachable exchange is reported, with exit code 1', async () => {
   }
 })
 
-test('the list of keys is empty before a key is created, and ignores files of other formats', async () => {
+test('the command “keys list” reports no keys if the folder contains only files that are not keys', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-cli-'))
   try {
     await writeFile(join(folder, 'other.json'), '{"id": 1}')
@@ -131,7 +131,7 @@ test('the list of keys is empty before a key is created, and ignores files of ot
   }
 })
 
-test('amounts are shown exactly, with at least two decimals', () => {
+test('the command line shows amounts exactly, with at least two decimals', () => {
   for (const [millionths, shown] of [
     [0, '0.00'],
     [1, '0.000001'],
@@ -147,7 +147,7 @@ test('amounts are shown exactly, with at least two decimals', () => {
   assert.equal(showTable(['A', 'B'], [['long', 'x']]), 'A     B\nlong  x\n')
 })
 
-test('a mistyped command gets a suggestion, and an unrelated word does not', () => {
+test('the command line suggests a similar command for a mistyped one, but none for an unrelated word', () => {
   const known = ['markets', 'market', 'maker', 'book', 'cancel', 'conformance']
   assert.equal(suggest('bok', known), 'book')
   assert.equal(suggest('cancle', known), 'cancel')

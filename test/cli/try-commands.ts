@@ -102,7 +102,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
       return shown
     })
     assert.deepEqual([priced.prices?.yesSum, priced.prices?.gap], [350_000, 0])
-    // In the complementary market, a bid for NO shows as an ask for YES if implied levels are requested.
+    // In the complementary market, a book with implied levels shows a bid for NO as an ask for YES.
     const cleo = event.markets[2]!.id
     await succeed('order', 'buy', cleo, 'NO', ...size, '--price', '0.60')
     assert.deepEqual((await json<Orderbook>('book', cleo)).asks, [])
@@ -122,7 +122,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
       ['who-wins', 'pythian-foot-race'],
     )
     assert.match(await succeed('events', '--tag', 'b'), /who-wins +3/)
-    // The slug already belongs to another event with different metadata, so the new event cannot use it.
+    // Another event already has this slug with different metadata, so a new event cannot use the slug.
     const taken = ['--slug', 'who-wins', '--title', 'Mine now']
     assert.match(await fail('event', 'create', ...taken, 'Do I win?'), /another event has the slug/)
     assert.equal((await json<EventDetail>('event', 'show', 'who-wins')).title, 'Who wins?')
@@ -273,7 +273,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     )
     assert.match(await fail(...order(made, '50')), /DELEGATE_LIMIT, field order\.marketId/)
     assert.match(await succeed('cancel', orderHash, ...asDelegate), /^1 order cancelled\n$/)
-    // The cancelled order counts towards the limit until the database has recorded the cancel.
+    // The cancelled order counts towards the delegate's limit until the database has recorded the cancel.
     await eventually(() => succeed(...order(short, '99')))
     await succeed('delegate', 'revoke', delegate, ...owner)
     await eventually(async () =>

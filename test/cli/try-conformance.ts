@@ -24,7 +24,7 @@ type Breach = {
   /** Requests whose answers are changed. */
   readonly on: RegExp
   readonly change: (answer: ProxiedAnswer) => ProxiedAnswer
-  /** The check that has to fail, and the message that it has to print. */
+  /** `line` is the id of the check that must fail, and `why` matches its message. */
   readonly line: string
   readonly why: RegExp
 }
@@ -37,7 +37,7 @@ const inBody = (change: (body: string) => string) => (answer: ProxiedAnswer) => 
 /** Each breaks the contract in one way. */
 const BREACHES: readonly Breach[] = [
   {
-    // A field that is missing in the document.
+    // The OpenAPI document lacks a field that answers have.
     on: /^GET \/openapi.json$/,
     change: inBody((body) => body.replaceAll('"topHolders":', '"holders":')),
     line: 'docs.openapi',
@@ -96,7 +96,7 @@ const BREACHES: readonly Breach[] = [
   },
 ]
 
-/** Drops one change of a book, and gives snapshots a wrong checksum. */
+/** Drops the second change of a book, and gives every snapshot a wrong checksum. */
 function breakStream(): NonNullable<Faults['frame']> {
   let changes = 0
   return (frame) => {
@@ -124,7 +124,7 @@ export async function tryConformance(t: TestContext, exchange: Exchange): Promis
       const report = await check(exchange.url, '--key-file', keyFile)
       assert.deepEqual([report.code, failedOf(report)], [0, []])
       assert.ok(report.ok > 50)
-      // Checks are skipped because this exchange has no limits and no public log.
+      // These checks are skipped, because this exchange has no rate limits and no public log.
       const skipped = report.results.filter(({ result }) => result === 'skipped')
       assert.deepEqual(skipped.map(({ id }) => id).toSorted(), [
         'archive.file',

@@ -62,8 +62,8 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     tried.add('first-trade.js')
     const said = await node('first-trade.js')
     assert.match(said, /bob met 1 order\n4 shares at 0\.42\nann has 0 open orders\n$/)
-    // The two traders still match each other while a maker quotes, because their price lies between the maker's two
-    // quotes.
+    // A maker quotes in the same market. The two traders still match each other, because their price lies between the
+    // maker's bid and ask.
     const maker = createClient({ url: exchange.url, signer: devnetKey(13) })
     const terms = { marketId: market.id, outcome: 'NO', size: '9', ttlSeconds: 3_600 } as const
     const quotes = [
@@ -100,7 +100,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
         await gone
       }
       await eventually(async () => assert.deepEqual(await openOrders(12), []))
-      // The example follows the price of another maker, and waits if its own quotes would match.
+      // The example follows the prices of another maker. It skips a quote that would match an order.
       const other = createClient({ url: exchange.url, signer: devnetKey(13) })
       const terms = { marketId: market.id, outcome: 'YES', size: '1', ttlSeconds: 3_600 } as const
       await other.orders.place({ ...terms, side: 'buy', price: '0.60' })

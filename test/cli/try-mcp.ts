@@ -83,7 +83,10 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
   const namesOf = async (client: McpClient) =>
     (await client.listTools()).tools.map(({ name }) => name)
 
-  /** Appoints the agent's key, or changes its limits, and waits until the exchange knows it. */
+  /**
+   * Appoints the agent's key, or changes its limits. Then waits until the exchange lists the delegate with the new
+   * limits.
+   */
   async function appoint(limits: { maxOrderSize?: string; maxOpenNotional?: string }) {
     const { serverTime } = await owner.config({ fresh: true })
     await owner.delegates.create({ delegate: agent, until: serverTime + 86_400, ...limits })
@@ -157,7 +160,10 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
       const { client, log } = await overStdio(...delegated, '--live', ...limits)
       try {
         assert.deepEqual(await namesOf(client), [...READING, ...TRADING])
-        assert.match(client.getInstructions() ?? '', /above 100.00 shares.* 3.00 dollars together/)
+        assert.match(
+          client.getInstructions() ?? '',
+          /more than 100.00 shares.* 3.00 dollars in total/,
+        )
         const place = async (size: string, more: object = {}) =>
           textOf(
             await client.callTool({

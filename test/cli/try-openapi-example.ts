@@ -22,7 +22,7 @@ export async function tryOpenapiExample({ url }: Exchange): Promise<void> {
   const exampleOf = async (path: string): Promise<Example> => {
     const document = (await (await fetch(`${url}/openapi.json`)).json()) as Document
     const { examples } = document.paths[path]!.post.requestBody.content['application/json']!
-    // The documentation page shows the first example, and can send it as a request.
+    // The documentation page shows the first example and can send it as a request. So the test uses the first example.
     return Object.values(examples)[0]!
   }
   const send = async (path: string, { value }: Example): Promise<Json> => {

@@ -22,7 +22,7 @@ import { callSibyl } from './call-sibyl.ts'
 const names = (count: number, from = 0): string[] =>
   Array.from({ length: count }, (_, at) => `entry ${from + at}`)
 
-test('a witness retries while a log is unreachable, overloaded or rebuilt, and stops if entries of the log were changed', async (t) => {
+test('a witness retries while a log is unavailable or being rebuilt, and stops if log entries were changed', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-witness-'))
   const log = makeMemoryLog()
   const { key } = log.signer

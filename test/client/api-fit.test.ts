@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { apiFit } from '#client/api-fit.ts'
 import { API_VERSION, parseApiVersion } from '#domain/api-version.ts'
 
-test('the version of the API consists of two numbers', () => {
+test('an API version is valid only if it consists of two numbers with a dot', () => {
   assert.ok(parseApiVersion(API_VERSION) !== undefined)
   for (const text of ['', '1', '1.2.3', 'v1.2', '1.', '-1.0', '1.2 ']) {
     assert.equal(parseApiVersion(text), undefined, text)
@@ -17,7 +17,7 @@ test('a client accepts an exchange with an equal API version or a newer minor ve
   assert.ok(apiFit(API_VERSION).fits)
 })
 
-test('a client whose API version is incompatible with that of the exchange reports the reason', () => {
+test('the client reports why it cannot use an exchange with an incompatible API version', () => {
   const why = (exchange?: string) => {
     const fit = apiFit(exchange, '2.3')
     assert.equal(fit.fits, false)

@@ -123,12 +123,12 @@ test('a refused request is not retried, and its error has the code of the refusa
   }
 })
 
-test('the client’s final error states the number of attempts and whether the order may have been placed', async (t) => {
+test('the client’s error after the last attempt states the number of attempts and whether the order may exist', async (t) => {
   const cases: [script: Said[], code: string, outcomeUnknown: boolean][] = [
     [[overloaded], 'OVERLOADED', false],
     [[unknown], 'OUTCOME_UNKNOWN', true],
     [[{ breaks: true }], 'NETWORK', true],
-    // The first attempt may have succeeded, whatever the answers to later attempts are.
+    // The first attempt may have placed the order, so the outcome stays unknown after a later refusal.
     [[{ breaks: true }, overloaded], 'OVERLOADED', true],
     [[{ status: 504, text: '' }], 'UNEXPECTED_ANSWER', true],
     [[refusal('CHAIN_UNAVAILABLE')], 'CHAIN_UNAVAILABLE', false],
@@ -152,7 +152,7 @@ test('the client’s final error states the number of attempts and whether the o
   }
 })
 
-test('if the answer to an order is lost, only a refusal of the retry for a reason in the order itself makes the outcome known', async (t) => {
+test('after a lost answer, an order’s outcome stays unknown unless the exchange refuses the order itself on retry', async (t) => {
   const cases: [said: Said, code: string, outcomeUnknown: boolean][] = [
     [{ status: 401, body: { error: 'no', code: 'UNAUTHORIZED_TOKEN_EXPIRED' } }, '', true],
     [{ status: 403, body: { error: 'no', code: 'NOT_ORDER_OWNER' } }, '', true],
@@ -162,7 +162,8 @@ test('if the answer to an order is lost, only a refusal of the retry for a reaso
     [{ status: 404, body: {} }, 'UNEXPECTED_ANSWER', true],
     [{ status: 400, body: { error: 'no', code: 'EXPIRATION_TOO_SOON' } }, '', false],
     [{ status: 409, body: { error: 'no', code: 'ORDER_CLOSED' } }, '', false],
-    // A removed market can no longer be asked whether it accepted the order, so the outcome stays unknown.
+    // A removed market no longer knows whether it accepted the order at the first attempt, so the outcome stays
+    // unknown.
     [{ status: 409, body: { error: 'no', code: 'MARKET_CLOSED' } }, '', true],
     [{ status: 422, body: { error: 'no', code: 'INSUFFICIENT_FUNDS' } }, '', false],
   ]
@@ -181,7 +182,7 @@ test('if the answer to an order is lost, only a refusal of the retry for a reaso
 test('a request to a server that does not answer ends after the timeout', async (t) => {
   const { client, received } = await scripted(t, [{ hangs: true }, {}], { timeoutMs: 100 })
   const order = await signedOrder(MARKET)
-  // The first attempt times out as soon as the server has received it; the second has enough time.
+  // The first attempt times out as soon as the server has received its request. The second attempt has no timeout.
   const timeouts: number[] = []
   const timer = t.mock.method(AbortSignal, 'timeout', (ms: number) => {
     const attempt = new AbortController()
@@ -236,7 +237,7 @@ test("the client does not retry if the server requests a pause above the client'
   assert.equal(received.length, 1)
 })
 
-test('the caller’s header function is called again for each attempt of a request', async (t) => {
+test('the client calls the caller’s header function again for each attempt of a request', async (t) => {
   let tokens = 0
   const { client, received } = await scripted(t, [overloaded, unknown, {}], {
     headers: async () => ({ authorization: `Bearer ${++tokens}` }),
@@ -251,7 +252,7 @@ test('the caller’s header function is called again for each attempt of a reque
   assert.equal(received[0]?.headers['content-type'], undefined)
 })
 
-test('the client lists open orders from all pages', async (t) => {
+test('the client reads all pages of the list of open orders', async (t) => {
   const page = (orderHash: string, nextCursor: string | null) => ({
     body: { orders: [{ orderHash }], count: 3, nextCursor },
   })
@@ -314,7 +315,7 @@ test('if the exchange does not answer a batch of orders, the client returns an e
   assert.deepEqual(await client.orders.submitBatch([]), [])
 })
 
-test('integers above 2^53 are parsed exactly, and digits in strings are left alone', async (t) => {
+test('the client parses integers above 2^53 exactly, and does not change digits in strings', async (t) => {
   const text = `{"marketId":"${MARKET}","bids":[{"price":2,"size":18446744073709551617},{"price":1,"size":5}],"asks":[{"price":3,"size":9007199254740991}],"lastUpdate":1,"seq":2}`
   const { client } = await scripted(t, [{ text }])
   const { bids, asks } = await client.orderbook(MARKET)
@@ -332,7 +333,7 @@ test('integers above 2^53 are parsed exactly, and digits in strings are left alo
   })
 })
 
-test('the client caches the configuration after a successful read, and retries after a failed read', async (t) => {
+test('the client caches the exchange’s configuration, and reads it again only after a failed read', async (t) => {
   const config = {
     serverTime: Math.floor(Date.now() / 1_000),
     chains: [
@@ -386,7 +387,7 @@ test('creating a client with a missing or invalid URL fails with an error that n
   }
 })
 
-test('a call that needs a signer fails without one, and a given signing domain is not requested from the exchange', async (t) => {
+test('signing an order needs a signer, and reads the signing domain from the exchange only if none is given', async (t) => {
   const { client } = await scripted(t, [{}])
   const intent = {
     marketId: MARKET,
@@ -408,7 +409,7 @@ test('a call that needs a signer fails without one, and a given signing domain i
   )
 })
 
-test('reads of a market send the seq of the client’s last write to that market, and reads of other markets do not', async (t) => {
+test('after writing to a market, the client requires later reads of that market to include the write', async (t) => {
   const book = { marketId: MARKET, bids: [], asks: [], lastUpdate: 0, seq: 9 }
   const cancelled = { status: 'cancelled', orderHash: HASH, marketId: MARKET, seq: 9 }
   const late = { status: 503, body: { error: 'not yet', code: 'SEQ_NOT_REACHED' } }

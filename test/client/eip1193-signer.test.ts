@@ -22,7 +22,7 @@ const draft = buildOrder({
   ...{ price: '0.42', size: '9007199254.740991', ttlSeconds: 3_600, nonce: '18446744073709551615' },
 })
 
-/** Makes a wallet with a key on one chain; requests reach it only as JSON. */
+/** Makes a wallet with a key on one chain. It converts each request to JSON and back. */
 function walletOn(chainId: number) {
   const asked: string[] = []
   return {

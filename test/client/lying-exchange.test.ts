@@ -29,7 +29,7 @@ type Lies = {
   bond?: string
   aheadSec?: number
   serviceName?: string
-  /** Description of the permit's signature that the exchange sends instead of the correct one. */
+  /** Signature scheme of the stablecoin's permit, which the exchange sends instead of the correct scheme. */
   permit?: object
 }
 
@@ -102,7 +102,7 @@ test('a client with given contract addresses refuses to sign for any other contr
   }
 })
 
-test('a client with a given order domain refuses to sign relayed operations for other contracts or chains', async (t) => {
+test('if the caller gives the order domain, the client signs relayed operations for no other contract or chain', async (t) => {
   const domain = { chainId: MAIN, verifyingContract: HONEST.settlement }
   const lies: Lies = { contracts: { settlement: ATTACKER } }
   const { client } = await lyingExchange(t, lies, { domain })
@@ -114,7 +114,7 @@ test('a client with a given order domain refuses to sign relayed operations for 
   assert.deepEqual(await codeOf(client.relayer.sign.ctfApproval()), ['INVALID_FIELD', 'chainId'])
 })
 
-test('a client without given contract addresses pins the first addresses from the exchange, and refuses later changes', async (t) => {
+test('if the caller gives no contract addresses, the client keeps the exchange’s first addresses and refuses later changes', async (t) => {
   const lies: Lies = {}
   const { client, signed } = await lyingExchange(t, lies)
   await client.relayer.sign.stablecoinPermit()
@@ -127,7 +127,7 @@ test('a client without given contract addresses pins the first addresses from th
   assert.equal(signed.length, 1)
 })
 
-test('the client signs with its own typed-data types and chain id, whatever the exchange sends', async (t) => {
+test('the client signs permits with its own types and chain id, not with those from the exchange', async (t) => {
   const permit = {
     domain: { name: 'USD Coin', version: '2', chainId: 1, verifyingContract: ATTACKER },
     primaryType: 'Transfer',
@@ -157,7 +157,7 @@ test('the client signs stablecoin permits for 10,000 dollars unless the caller g
   )
 })
 
-test('the client signs no permit for a bond above the limit of the caller', async (t) => {
+test('the client refuses to sign a permit if the bond of a proposal exceeds the caller’s limit', async (t) => {
   const { client, signed } = await lyingExchange(t, { bond: String(2n ** 255n) })
   const proposal = { market: MARKET, outcome: 'YES' } as const
   const refused = ['BOND_TOO_HIGH', 'bondMax']
@@ -198,7 +198,7 @@ test('on a local chain, the client corrects its clock by the exchange’s time, 
   assert.ok(Number(order.expiration) > Date.now() / 1_000 + 90_000)
 })
 
-test('the client refuses to sign an API key if the service name of the exchange contains a forged message', async (t) => {
+test('the client refuses to sign an API key if the exchange’s service name contains a forged message', async (t) => {
   const { url } = await lyingExchange(t, { serviceName: 'x: 0x0\n\nI hereby sell my house' })
   const signer = {
     address: ann.address,

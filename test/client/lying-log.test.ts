@@ -1,6 +1,6 @@
 /**
- * A client detects that the exchange shows it a different log than before: one with another key, name, root
- * or history.
+ * Tests that a client detects if the exchange shows it another log than before: one with another key, name, root or
+ * history.
  */
 
 import assert from 'node:assert/strict'
@@ -45,7 +45,7 @@ async function proofIn({ remote, checkpoint, entries }: Log): Promise<string> {
   return inclusionText({ extra, index: 0, proof, checkpoint: checkpoint() })
 }
 
-test('the SDK rejects a public log that does not continue the previously verified log', async (t) => {
+test('the SDK rejects a public log that contradicts the log that the SDK verified before', async (t) => {
   let shown = logOf(ORIGIN, 'one', 'two')
   let files = shown
   const honest = shown
@@ -107,8 +107,8 @@ test('the SDK rejects a public log that does not continue the previously verifie
       `${entries}`,
     )
   }
-  // An earlier checkpoint of the same history is accepted, but the exchange must still serve the tiles of the newer
-  // checkpoint.
+  // The exchange may show an earlier checkpoint of the same history. But it must still serve the tiles of the newer
+  // checkpoint that the client has seen.
   shown = forked(['one'])
   files = shown
   await assert.rejects(ann.transparency.proveOrder(ORDER), invalid(/has no tile/))
@@ -130,7 +130,7 @@ test('during a rotation of keys, a proof is accepted if any trusted key has sign
   })
 })
 
-test('a proof of another entry is refused even if the entry contains the id of the requested order or match', async () => {
+test('the SDK refuses a proof whose entry mentions the requested order or match but does not record it', async () => {
   const { verifyProof } = await import('#client/verify-log.ts')
   const match = (...fills: unknown[]) =>
     lineOf(['M', MARKET, 3, 1, ORDER, ...TERMS, 0, 1, ...SIGNED, ...fills])
@@ -146,7 +146,8 @@ test('a proof of another entry is refused even if the entry contains the id of t
   // An order can claim to replace any order, so this entry does not prove that the replaced order was logged.
   const replacing = restedLine(OTHER_ORDER, { replaces: ORDER })
   await assert.rejects(proves(replacing, { orderHash: ORDER }), refused)
-  // A match refers to orders from earlier events, so it proves neither the taker's order nor a maker's.
+  // The entry of a match names orders that earlier entries logged. So it proves neither the taker's order nor a
+  // maker's.
   await assert.rejects(proves(match(...fill), { orderHash: ORDER }), refused)
   await assert.rejects(proves(match(...fill), { orderHash: OTHER_ORDER }), refused)
 

@@ -6,7 +6,7 @@ test('order nonces rise with time, are unique, and fit into 64 bits', () => {
   const START_MS = 1_900_000_000_000
   let last = 0n
   for (let at = 0; at < 10_000; at++) {
-    // The clock stands still at times, and goes back at times.
+    // The clock repeats some times, and sometimes goes back.
     const nonce = BigInt(nextNonce(START_MS + Math.floor(at / 100) - (at % 7)))
     assert.ok(nonce > last)
     last = nonce

@@ -69,7 +69,7 @@ test('a request that the exchange refuses temporarily is retried after the reque
   }
 })
 
-test('the client’s retry pause doubles up to five seconds, and up to half of the pause is random', async (t) => {
+test('the client’s retry pauses double up to five seconds, and up to half of each is random', async (t) => {
   const pauses = pausesOf(t)
   const { client } = scripted([{ status: 502 }], { retries: 8, backoffMs: 100 })
   assert.equal((await failure(client.markets())).attempts, 9)
@@ -77,7 +77,7 @@ test('the client’s retry pause doubles up to five seconds, and up to half of t
     const ms = pauses[at] ?? 0
     assert.ok(ms >= most / 2 && ms <= most, `${ms} of ${most}`)
   }
-  // A shorter pause requested by the server does not shorten the client's own.
+  // If the server requests a shorter pause than the client's own, the client still waits for its own.
   pauses.length = 0
   const hurried = scripted([refusal('OVERLOADED', 503, 0)], { retries: 1, backoffMs: 1_000 })
   await failure(hurried.client.markets())

@@ -1,6 +1,6 @@
 /**
  * A WebSocket without a network: the test sends the exchange's messages and receives those of the SDK. Like a real
- * WebSocket, it throws if the SDK sends something before it is open.
+ * WebSocket, `send` throws before the socket is open.
  */
 
 import assert from 'node:assert/strict'
@@ -79,7 +79,7 @@ export function scriptedSockets(answer: (socket: ScriptedSocket, sent: Sent) => 
   return { WebSocket: Scripted, sockets }
 }
 
-/** Returns a book with one bid, as a snapshot, or as the change since `prevSeq`. */
+/** Returns a stream frame of a book with one bid: a snapshot, or the change since `prevSeq` if given. */
 export function bookFrame(sub: string, seq: number, prevSeq?: number): object {
   const book = new LocalBook()
   const bids: [number, number][] = [[420_000, seq]]

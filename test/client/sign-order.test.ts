@@ -40,7 +40,10 @@ const intent = {
   nowSec: NOW,
 } as const
 
-/** Returns an intent with some fields replaced by any values, as a caller without types could pass them. */
+/**
+ * Builds a draft from the intent with some fields replaced. The new values may have wrong types, as from untyped
+ * callers.
+ */
 function draftOf(fields: object = {}): OrderDraft {
   return buildOrder({ ...intent, ...fields } as OrderIntent)
 }
@@ -59,7 +62,7 @@ function assertRefused(fields: object, code: string, field: string, words: RegEx
   )
 }
 
-test('an order intent is converted to the integers of the API', () => {
+test('the SDK converts an order with decimal amounts to the integers of the API', () => {
   assert.deepEqual(draftOf({ nonce: 18_446_744_073_709_551_615n }), {
     marketId: `0x${'ab'.repeat(32)}`,
     side: 0,
@@ -133,7 +136,7 @@ test('two orders with identical terms get different nonces', () => {
   assert.equal(nonces.size, 100)
 })
 
-test('the server accepts an order signed by any supported kind of signer', async () => {
+test('the server’s checks accept an order signed by any supported kind of signer', async () => {
   const ethersWallet = new Wallet(KEY)
   const walletClient = createWalletClient({
     account,
@@ -197,7 +200,7 @@ test('signing an order fails if the signer returns a malformed signature or has 
   })
 })
 
-test('the SDK uses only functions that browsers have', async () => {
+test('the SDK imports no Node modules and uses no Node globals, so that browsers can run it', async () => {
   const { readFile } = await import('node:fs/promises')
   const seen = new Set<string>()
   async function visit(url: URL): Promise<void> {

@@ -12,8 +12,8 @@ import { bookFrame, type ScriptedSocket, type Sent, scriptedSockets } from './sc
 const M = `0x${'1'.repeat(64)}`
 
 /**
- * Time that passes in each call of `pass`. It is longer than any pause before a retry, and shorter than any timeout of
- * the SDK.
+ * Time by which each call of `pass` advances the clock. It is longer than any pause before a retry, and shorter than
+ * any timeout of the SDK.
  */
 const PAUSE_MS = 1_000
 
@@ -67,7 +67,7 @@ function bookExchange(answer: (socket: ScriptedSocket, sent: Sent) => void) {
 }
 
 for (const code of ['RATE_LIMITED', 'OVERLOADED']) {
-  test(`a gap in a stream is repaired after a pause if the exchange refuses the first repair with ${code}`, async (t) => {
+  test(`if the exchange refuses a snapshot after a gap with ${code}, the client asks again after a pause`, async (t) => {
     const exchange = bookExchange((socket, sent) => {
       if (socket.asked('snapshot').length < 3) socket.refuse(sent, code)
       else socket.say(bookFrame('b', 9))
@@ -88,7 +88,7 @@ for (const code of ['RATE_LIMITED', 'OVERLOADED']) {
   })
 }
 
-test('a second subscriber to a channel gets a snapshot although the first snapshot request was refused temporarily', async (t) => {
+test('if the exchange temporarily refuses a second subscription’s snapshot request, the client repeats the snapshot request', async (t) => {
   const exchange = bookExchange((socket, sent) => {
     if (socket.asked('snapshot').length === 1) socket.refuse(sent, 'RATE_LIMITED')
     else socket.say(bookFrame('b', 1))
@@ -102,7 +102,7 @@ test('a second subscriber to a channel gets a snapshot although the first snapsh
   await ready
 })
 
-test('the client stops retrying a refused snapshot request once an unrequested snapshot arrives', async (t) => {
+test('when an unrequested snapshot arrives, the client stops repeating its refused request for a snapshot', async (t) => {
   const exchange = bookExchange((socket, sent) => socket.refuse(sent, 'OVERLOADED'))
   const { stream, sockets, pass } = openStream(t, exchange)
   await greet(sockets[0])
@@ -169,7 +169,7 @@ test('after a reconnect, the client authenticates, enables cancel-on-disconnect,
 })
 
 for (const op of ['auth', 'cancelOnDisconnect']) {
-  test(`while the exchange temporarily refuses the operation ${op}, the client retries the operation and sends no orders`, async (t) => {
+  test(`if the exchange temporarily refuses ${op} after a reconnect, the client repeats it before it sends orders`, async (t) => {
     const { headers, answer } = sessionExchange((socket, sent) =>
       sent.op === op && socket === sockets[1] && socket.asked(op).length < 3
         ? 'RATE_LIMITED'
@@ -198,7 +198,7 @@ for (const op of ['auth', 'cancelOnDisconnect']) {
   })
 }
 
-test('after a reconnect, a stream that cannot enable cancel-on-disconnect receives messages but does not count as open', async (t) => {
+test('if cancel-on-disconnect cannot be enabled after a reconnect, the stream receives messages but is not reported as open', async (t) => {
   const { headers, answer } = sessionExchange((socket, { op }) =>
     socket === sockets[1] && op === 'auth' ? 'UNAUTHORIZED_KEY_INACTIVE' : undefined,
   )
@@ -221,7 +221,7 @@ test('after a reconnect, a stream that cannot enable cancel-on-disconnect receiv
   assert.equal(told.at(-1), 's1')
 })
 
-test('waiting for a subscription fails with ABORTED if the subscription or the stream closes first', async (t) => {
+test('if a subscription or its stream is closed before the subscription is ready, the subscription fails with ABORTED', async (t) => {
   const { stream, sockets } = openStream(t)
   const early = stream.trades(M, () => undefined)
   await greet(sockets[0])

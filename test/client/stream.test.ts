@@ -15,7 +15,7 @@ import { buy, sell, traderNamed } from '../support/orders.ts'
 
 const M = marketIdOf(0)
 
-/** Starts a proxy to the exchange whose connections can be cut. */
+/** Starts a proxy in front of the exchange. The test can cut the proxy's connections. */
 async function startProxy(t: TestContext, stream: TestStream) {
   const pairs = new Set<Socket>()
   let open = true
@@ -176,7 +176,7 @@ function lossy(spoil: (text: string) => string | undefined): typeof WebSocket {
   } as typeof WebSocket
 }
 
-test('a message lost in the middle of a stream is noticed, and a snapshot repairs the book', async (t) => {
+test('if a message within a stream is lost, the client repairs the book with a snapshot', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   let deltas = 0
@@ -195,7 +195,7 @@ test('a message lost in the middle of a stream is noticed, and a snapshot repair
   assert.deepEqual(gap, ['gap', { sub: `book:${M}:0`, had: 2, got: 3 }])
 })
 
-test('a message lost at the end of a stream is noticed at the next heartbeat', async (t) => {
+test('the client notices at the next heartbeat that the last message of a stream was lost', async (t) => {
   const server = await startStream(t, { settings: { heartbeatMs: 160 } })
   const [market] = server.markets
   const WebSocket = lossy((text) => (text.includes('"book.delta"') ? undefined : text))
@@ -331,7 +331,7 @@ test('two subscriptions to one channel resume after a lost connection, even if a
   for (const bad of ['reset', 'gap', 'error']) assert.ok(!names().includes(bad as never), bad)
 })
 
-test('a subscription that is closed before the exchange answers leaves no subscription at the exchange', async (t) => {
+test('if a client closes a subscription before the exchange answers, the exchange keeps no subscription', async (t) => {
   const server = await startStream(t)
   const { stream } = openStream(t, server.url.replace('ws', 'http'))
   await stream.ping()
@@ -350,7 +350,7 @@ test('a subscription that is closed before the exchange answers leaves no subscr
   await assert.rejects(never, { code: 'ABORTED' })
 })
 
-test('a connection with the maximum number of subscriptions can authenticate, also after a reconnect', async (t) => {
+test('after a reconnect, a client with the maximum number of subscriptions can authenticate and renew them all', async (t) => {
   const count = 20
   const tokens: string[] = []
   const server = await startStream(t, {
@@ -402,7 +402,7 @@ test('after a shutdown of the exchange, the client reconnects at the announced t
   assert.deepEqual(told?.[1], { reconnectInMs: closed.reconnectInMs })
 })
 
-test('requests sent before the exchange stops are answered, and later requests wait for the next start', async (t) => {
+test('while the exchange stops, open stream requests are answered, and new requests wait for the next start', async (t) => {
   const gate = Promise.withResolvers<void>()
   const asked: string[] = []
   const server = await startStream(t, {
@@ -436,7 +436,7 @@ test('requests sent before the exchange stops are answered, and later requests w
   await assert.rejects(second, { code: 'ABORTED' })
 })
 
-test('a stream request fails with NETWORK and without an attempt if no connection opens before its deadline', async (t) => {
+test('a stream request fails with NETWORK if no connection opens before the request’s deadline', async (t) => {
   const server = await startStream(t)
   const proxy = await startProxy(t, server)
   proxy.shut()

@@ -84,7 +84,7 @@ test('every attempt of a write has a new request token, and reads have no token'
   for (const [, header] of seen.slice(1)) assert.ok('keyId' in (await identify(header ?? '')))
 })
 
-test('the client retries a request with a refused token only if the client’s clock was wrong', async () => {
+test('the client retries a refused token only if the refusal can come from the client’s wrong clock', async () => {
   for (const [code, offMs, attempts] of [
     ['UNAUTHORIZED_TOKEN_EXPIRED', 0, 1],
     ['UNAUTHORIZED_TOKEN_EXPIRED', 600_000, 2],
@@ -110,7 +110,7 @@ test('the client retries a request with a refused token only if the client’s c
   }
 })
 
-test('a 401 answer without JSON, such as that of a proxy, is not retried, even if the client’s clock was wrong', async () => {
+test('a 401 answer that is not JSON is not retried, even if the client’s clock was wrong', async () => {
   let sent = 0
   const date = new Date(Date.now() + 600_000).toUTCString()
   const fetch = async () => {
@@ -130,7 +130,7 @@ test('an invalid private key is refused at once and never printed', () => {
   )
 })
 
-test('a stored session is used until it expires, and invalid stored data is ignored', async () => {
+test('a stored API key is used until it expires, and invalid stored data is ignored', async () => {
   const wallet = {
     address: `0x${'22'.repeat(20)}`,
     signMessage: async () => `0x${'00'.repeat(65)}`,
@@ -175,7 +175,7 @@ test('a stored session is used until it expires, and invalid stored data is igno
   }
 })
 
-test('the client uses a clock that the caller provides, and then ignores the dates in answers', async () => {
+test('if the caller provides a clock, the client uses it and ignores the dates in answers', async () => {
   const aheadMs = 86_400_000
   const seen: number[] = []
   const options = {

@@ -11,7 +11,7 @@ function written(env: Record<string, string>, write: (log: ReturnType<typeof mak
   return lines
 }
 
-test('a log line about another thread or node contains no key twice', () => {
+test('a log line that mentions another thread or node contains no JSON key twice', () => {
   const [line = ''] = written({}, (log) =>
     log.warn({ thread: 'store', node: 'b', level: 1, time: 2, msg: 'x' }, 'store is back'),
   )
@@ -24,7 +24,7 @@ test('a log line about another thread or node contains no key twice', () => {
   assert.equal(fields.msg, 'store is back')
 })
 
-test('every log line has the node’s name, or outside a cluster the machine’s name', () => {
+test('every log line contains the name of its node, or the host name outside a cluster', () => {
   const [alone = ''] = written({}, (log) => log.info({}, 'here'))
   assert.equal((JSON.parse(alone) as { node: string }).node, hostname())
   const [named = ''] = written({ SIBYL_NODE: 'm1' }, (log) => log.info({}, 'here'))

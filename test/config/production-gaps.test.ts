@@ -35,7 +35,7 @@ const gapsWith = (env: Record<string, string>): string[] =>
 const without = (...names: string[]): Record<string, string> =>
   Object.fromEntries(Object.entries(COMPLETE).filter(([name]) => !names.includes(name)))
 
-test('without other settings, the production profile refuses to start and lists every missing value', () => {
+test('an exchange with only the profile “production” set does not start, and lists every missing setting', () => {
   assert.throws(
     () => requireComplete(loadSettings({ SIBYL_PROFILE: 'production' })),
     (error: Error) => {
@@ -60,25 +60,25 @@ test('a production exchange with all required values starts, and other profiles 
 })
 
 for (const name of Object.keys(COMPLETE).filter((each) => each !== 'SIBYL_PROFILE')) {
-  test(`a production exchange without ${name} reports only this setting as missing`, () => {
+  test(`if only ${name} is missing in production, the error reports only this setting`, () => {
     assert.deepEqual(gapsWith(without(name)), [name])
   })
 }
 
-test('a missing production setting is allowed only if SIBYL_ALLOW_MISSING lists it', () => {
+test('SIBYL_ALLOW_MISSING permits only the missing production settings that it lists', () => {
   const keys = ['SIBYL_SETTLEMENT_KEY', 'SIBYL_RELAYER_KEYS', 'SIBYL_OPERATOR_KEY']
   const left = without(...keys, 'SIBYL_PYTH_API_KEY')
   const allowed = { SIBYL_ALLOW_MISSING: `${keys[0]},SIBYL_PYTH_API_KEY` }
   assert.deepEqual(gapsWith({ ...left, ...allowed }), keys.slice(1))
 })
 
-test('an exchange that is allowed to run without a chain needs no keys for a chain', () => {
+test('if SIBYL_ALLOW_MISSING lists SIBYL_CHAINS, an exchange needs no private keys for a chain', () => {
   const names = Object.keys(COMPLETE).filter((each) => /_CHAINS|_KEYS?$/.test(each))
   const left = { ...without(...names), SIBYL_PYTH_API_KEY: 'hunter2' }
   assert.deepEqual(gapsWith({ ...left, SIBYL_ALLOW_MISSING: 'SIBYL_CHAINS' }), [])
 })
 
-test('a disabled part of the exchange needs no key', () => {
+test('if settlement, automatic settlement and quick markets are disabled, production requires none of their keys', () => {
   const left = without('SIBYL_SETTLEMENT_KEY', 'SIBYL_RESOLUTION_KEY', 'SIBYL_OPERATOR_KEY')
   const off = {
     SIBYL_SETTLEMENT: 'false',
@@ -88,7 +88,7 @@ test('a disabled part of the exchange needs no key', () => {
   assert.deepEqual(gapsWith({ ...left, ...off }), [])
 })
 
-test('a node of a cluster needs only the settings of its own roles', () => {
+test('a production node of a cluster needs only the settings of its own roles', () => {
   const names = Object.keys(COMPLETE).filter((each) => /_KEYS?$/.test(each))
   const node = { ...without(...names), ...CLUSTER }
   assert.deepEqual(gapsWith({ ...node, SIBYL_ROLES: 'front,market' }), [])
@@ -100,7 +100,7 @@ test('a node of a cluster needs only the settings of its own roles', () => {
   assert.deepEqual(gapsWith({ ...rest, SIBYL_ROLES: 'market' }), [])
 })
 
-test('a chain setting copied from the guide is reported as a placeholder, without showing the provider key', () => {
+test('a chain setting with the guide’s example URL is reported as a placeholder, without the secret in the URL', () => {
   const copied = {
     ...chain,
     contracts: local?.contracts,
@@ -129,7 +129,7 @@ test('if two settings contain the same private key, the message names both setti
   })
 })
 
-test('a production exchange can start with an empty SIBYL_CORS_ORIGINS and a database in a file', () => {
+test('an exchange in production may have an empty SIBYL_CORS_ORIGINS and a database in a file', () => {
   const env = { ...COMPLETE, SIBYL_CORS_ORIGINS: '', SIBYL_DATABASE_URL: 'sqlite:/var/lib/x.db' }
   assert.deepEqual(gapsWith(env), [])
 })

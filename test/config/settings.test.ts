@@ -157,7 +157,7 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
 ]
 
 for (const [what, env, expected] of WRONG) {
-  test(`${what} prevents the start, and the error is one line that names the setting`, () => {
+  test(`${what} prevents the start with a one-line error that names the setting`, () => {
     assert.throws(
       () => loadSettings(env),
       (error: Error) =>
@@ -217,7 +217,9 @@ test('a key file that other users can read or its group can change is refused, a
   for (const name of ['SIBYL_SETTLEMENT_KEY', 'SIBYL_RELAYER_KEYS']) {
     for (const mode of [0o644, 0o604, 0o660, 0o601]) {
       chmodSync(file, mode)
-      const expected = new RegExp(`^${name}: ${file} has mode ${mode.toString(8)}, .*chmod 600`)
+      const expected = new RegExp(
+        `^${name}: the file ${file} has mode ${mode.toString(8)}, .*chmod 600`,
+      )
       assert.throws(() => loadSettings({ [name]: file }), { message: expected })
     }
     for (const mode of [0o600, 0o400, 0o640, 0o440]) {
@@ -227,7 +229,7 @@ test('a key file that other users can read or its group can change is refused, a
   }
 })
 
-test('SIBYL_ALLOW_OPEN_WRITES permits unauthenticated writes on a public address', () => {
+test('SIBYL_ALLOW_OPEN_WRITES lets an exchange accept unauthenticated writes on a public address', () => {
   const env = { SIBYL_HOST: '0.0.0.0', SIBYL_ALLOW_OPEN_WRITES: 'true' }
   assert.equal(loadSettings(env).front.host, '0.0.0.0')
 })
@@ -243,19 +245,19 @@ test('every setting has a unique name and a description, and a unit if it is a n
   }
 })
 
-test('a change to loaded settings does not affect settings that are loaded later', () => {
+test('a change to one loaded settings object does not change the settings of the next load', () => {
   const first = loadSettings({})
   first.front.corsOrigins.push('https://evil.example')
   assert.deepEqual(loadSettings({}).front.corsOrigins, ['*'])
 })
 
-test('error messages describe the required form of a setting in words, never as a regular expression', () => {
+test('every settings pattern has an error message in words, so that no error shows a regular expression', () => {
   const patterns = new Set<string>()
   const walk = (schema: object): void => {
     for (const [name, value] of Object.entries(schema)) {
       if (name === 'pattern') patterns.add(String(value))
-      // The schema of a record also has a pattern for the keys of the record. That pattern is not collected, because
-      // every key matches it.
+      // The schema of a record also has a pattern for the record's keys. Every key matches this pattern, so it never
+      // causes an error. The test does not collect it.
       else if (typeof value === 'object' && value !== null) walk(value)
     }
   }
@@ -290,7 +292,7 @@ test('the shown settings of a node include its roles, and no secret of its NATS 
   assert.deepEqual(loadSettings({}).cluster.roles, ['all'])
 })
 
-test('environment variables of the trader’s command line are not settings of the exchange', () => {
+test('the exchange ignores the environment variables that belong to the traders’ command line', () => {
   const settings = loadSettings({
     SIBYL_URL: 'http://x',
     SIBYL_TRADER_KEY: '0x',
@@ -311,7 +313,7 @@ test('all invalid settings are listed at once, one per line', () => {
   )
 })
 
-test('each price provider has the settings that its description lists', () => {
+test('the exchange has exactly the documented settings for each price provider', () => {
   const names = settingsList().map(({ leaf }) => leaf.env)
   const published = [
     ...['SIBYL_PYTH_URL', 'SIBYL_PYTH_API_KEY', 'SIBYL_PYTH_IDS'],

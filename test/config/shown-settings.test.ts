@@ -38,7 +38,7 @@ test('every shown setting names its source: the defaults, the profile, the envir
   assert.equal(settingSources(loadSettings({}), {}).SIBYL_PROFILE, 'default')
 })
 
-test('keys in the URLs of providers appear in no shown setting and no message about a setting', () => {
+test('keys in provider URLs are hidden in the list of settings and in error messages', () => {
   const [chain] = loadSettings({}).chains
   const rpcUrls = [`https://polygon.provider.io/v2/${KEY}`, 'https://short.io/key']
   const settings = loadSettings({

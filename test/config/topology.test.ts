@@ -5,7 +5,7 @@ import type { MarketId } from '#domain/ids.ts'
 
 const market = (n: number) => `0x${n.toString(16).padStart(64, '0')}` as MarketId
 
-test('the partition of a market does not depend on the number of threads', () => {
+test('a market keeps its partition when the number of market threads changes', () => {
   for (let n = 0; n < 200; n++) {
     const one = partitionOf(market(n * 7919), { partitions: 8, marketThreads: 1, pins: {} })
     const many = partitionOf(market(n * 7919), { partitions: 8, marketThreads: 5, pins: {} })
@@ -14,7 +14,7 @@ test('the partition of a market does not depend on the number of threads', () =>
   }
 })
 
-test('a market that the settings assign to a partition belongs to that partition', () => {
+test('a setting can assign one market to a partition without moving other markets', () => {
   const topology = { partitions: 8, marketThreads: 1, pins: { [market(5)]: 2 } }
   assert.equal(partitionOf(market(5), topology), 2)
   assert.equal(partitionOf(market(13), topology), 5)

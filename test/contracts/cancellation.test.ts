@@ -58,7 +58,7 @@ describe('a trader can cancel orders on chain by a signature', () => {
   const submit = (args: readonly [Hex, Order[], bigint, number, Hex, Hex]) =>
     world.chain.send(world.relayer, world.settlement, 'cancelOrdersWithPermit', args)
 
-  test('a signed cancellation voids its orders after the delay, even if other accounts submit it repeatedly', async () => {
+  test('a signed cancellation voids the listed orders after the delay; submitting the cancellation again changes nothing', async () => {
     const { ann, chain, settlement, hashOrder, signCancellation } = world
     const orders = [await pair(1n), await pair(2n), await pair(3n)] as const
     const cancelled = [orders[0][0].order, orders[1][0].order]
@@ -82,7 +82,7 @@ describe('a trader can cancel orders on chain by a signature', () => {
     assert.deepEqual(eventsOf(await submit(signed), settlement), [])
   })
 
-  test('a signed cancellation is refused for other orders, traders, chains or contracts, and after its deadline', async () => {
+  test('a signed cancellation is refused if expired, changed, or made for another trader’s order, chain or contract', async () => {
     const { ann, bob, chain, signCancellation, hashOrder } = world
     const [[buy, sell], [other]] = [await pair(1n), await pair(2n)]
     const good = await signCancellation(ann, [buy.order])
@@ -110,7 +110,7 @@ describe('a trader can cancel orders on chain by a signature', () => {
 })
 
 describe('a trader can cancel all orders below a nonce on chain', () => {
-  test('after the delay, a nonce limit voids all orders of its trader with lower nonces, and no others', async () => {
+  test('after the delay, a nonce limit voids exactly its trader’s orders with lower nonces', async () => {
     const { ann, chain, settlement, read } = world
     const [below, at] = [await pair(99n), await pair(100n)]
     const events = await cancelAll(ann, 100n)
@@ -130,7 +130,7 @@ describe('a trader can cancel all orders below a nonce on chain', () => {
     assert.equal(await outcomeOf(later), 'OrderCancelled (Buyer)')
   })
 
-  test('a trader’s nonce limit does not void the orders of the trader’s counterparty', async () => {
+  test('a nonce limit voids only orders of the trader who set it, not the counterparty’s', async () => {
     const { ann, bob, chain } = world
     await cancelAll(bob, 5n)
     await chain.warp(DELAY)
@@ -142,7 +142,7 @@ describe('a trader can cancel all orders below a nonce on chain', () => {
     assert.equal(await outcomeOf(await pair(2n)), 'OrderCancelled (Seller)')
   })
 
-  test('a nonce limit never decreases, and a higher limit is refused while an earlier limit is pending', async () => {
+  test('a nonce limit never decreases, and cannot be raised before an earlier limit has taken effect', async () => {
     const { ann, chain, settlement, read } = world
     await cancelAll(ann, 10n)
     const first = (await chain.now()) + DELAY

@@ -85,7 +85,7 @@ async function holdings(trader: PrivateKeyAccount): Promise<[bigint, bigint, big
   ]
 }
 
-/** Returns a trader's gain since the start of each test. */
+/** Returns a trader's gains since the start of the test: dollars, YES shares and NO shares. */
 async function gains(trader: PrivateKeyAccount): Promise<bigint[]> {
   return (await holdings(trader)).map((value) => value - STAKE)
 }
@@ -105,7 +105,7 @@ function assertRejected(verdict: Verdict | undefined, fault: Fault, reason: Reas
 const locked = () => world.balance(world.conditionalTokens.address)
 
 describe('the settlement contract mints complete sets for two buyers', () => {
-  test('a mint takes the price from one buyer and the rest of a dollar from the other, and delivers YES and NO', async () => {
+  test('in a mint, the YES buyer pays the price and the NO buyer pays one dollar minus the price', async () => {
     const { ann, carol, settlement, chain, owner, hashOrder, read } = world
     const orders = await pair(BUY, { price: 600_000n }, { price: 450_000n })
     const before = await locked()
@@ -133,11 +133,11 @@ describe('the settlement contract mints complete sets for two buyers', () => {
     }
   })
 
-  test('the price of a mint is the price of the order passed as the buy order, whether that order buys YES or NO', async () => {
+  test('a mint’s price applies to the order in the buy position, whether that order buys YES or NO', async () => {
     const { ann, carol, settle } = world
     const [yes, no] = await pair(BUY, { price: 600_001n }, { price: 400_001n })
-    // Carol's order, which buys NO, is passed as the buy order. 3 units at 0.400001 cost 1.200003 units. Carol pays 2
-    // after rounding up, and Ann pays the remaining 1.
+    // Carol's order, which buys NO, is passed as the buy order. A mint of 3 units costs 3 units of dollars in total. At
+    // 0.400001 Carol's part is 1.200003 units, rounded up to 2. Ann pays the remaining 1.
     const [verdict] = await settle([no, yes], [fillOf({ price: 400_001n, size: 3n })])
     assert.deepEqual(verdict?.settled && verdict.cost, 2n)
     assert.deepEqual(await gains(carol), [-2n, 0n, 3n])
@@ -153,7 +153,7 @@ describe('the settlement contract mints complete sets for two buyers', () => {
     assertRejected(again, 'None', 'AlreadySettled')
   })
 
-  test('a mint between two orders of one trader costs the trader one dollar per complete set', async () => {
+  test('if both orders of a mint belong to one trader, the trader pays one dollar per complete set', async () => {
     const { ann, settle } = world
     const orders = [await signed(ann, BUY, YES), await signed(ann, BUY, NO)]
     const [verdict] = await settle(orders, [fillOf()])
@@ -161,7 +161,7 @@ describe('the settlement contract mints complete sets for two buyers', () => {
     assert.deepEqual(await gains(ann), [-10n * UNIT, 10n * UNIT, 10n * UNIT])
   })
 
-  test('a mint between two orders of one trader fails with the seller at fault if the trader can pay only one part', async () => {
+  test('a mint is rejected if one trader owns both orders but can pay for only one', async () => {
     const { ann, chain, collateral, carol, settle } = world
     await chain.send(ann, collateral, 'transfer', [carol.address, STAKE - 6n * UNIT])
     const orders = [await signed(ann, BUY, YES), await signed(ann, BUY, NO)]
@@ -169,7 +169,7 @@ describe('the settlement contract mints complete sets for two buyers', () => {
     assertRejected(verdict, 'Seller', 'InsufficientCollateral')
   })
 
-  test('a mint settles without earlier allowances if each buyer provides a permit', async () => {
+  test('a mint settles without earlier allowances if both orders have permits', async () => {
     const { ann, carol, chain, collateral, settlement, settle, usdcPermit } = world
     const permits = []
     for (const trader of [ann, carol]) {
@@ -182,7 +182,7 @@ describe('the settlement contract mints complete sets for two buyers', () => {
 })
 
 describe('the settlement contract merges complete sets for two sellers', () => {
-  test('a merge takes YES and NO from two sellers, and pays one the price and the other the rest of a dollar', async () => {
+  test('in a merge, one seller receives the price and the other seller receives one dollar minus the price', async () => {
     const { ann, carol, settle } = world
     const orders = await pair(SELL, { price: 300_000n }, { price: 600_000n })
     const before = await locked()
@@ -194,7 +194,7 @@ describe('the settlement contract merges complete sets for two sellers', () => {
     await assertHoldsNothing()
   })
 
-  test('the price of a merge is the price of the order passed as the sell order, whether that order sells YES or NO', async () => {
+  test('a merge’s price applies to the order in the sell position, whether that order sells YES or NO', async () => {
     const { ann, carol, settle } = world
     const [yes, no] = await pair(SELL, { price: 400_001n }, { price: 500_000n })
     const [verdict] = await settle([no, yes], [fillOf({ price: 400_001n, size: 3n })])
@@ -223,7 +223,7 @@ describe('the settlement contract merges complete sets for two sellers', () => {
   })
 })
 
-test('a mint or merge at any price and size moves exactly the computed cost', async () => {
+test('for random prices and sizes, mints and merges transfer exactly the cost that the exchange computes', async () => {
   const { ann, carol, settle } = world
   const cases = fc.sample(
     fc.record({
@@ -275,7 +275,7 @@ describe('the operator cannot settle a mint or merge that the orders do not allo
       'PriceOutOfRange',
     ],
     [
-      'above the buy limit of a mint',
+      'above the first buyer’s limit',
       BUY,
       {},
       { price: 600_000n },
@@ -283,15 +283,15 @@ describe('the operator cannot settle a mint or merge that the orders do not allo
       'PriceAboveBuyLimit',
     ],
     [
-      'above the other buyer’s limit',
+      'above the second buyer’s limit',
       BUY,
       { price: 600_000n },
       {},
       { price: 499_999n },
       'PriceBelowSellLimit',
     ],
-    ['below the sell limit of a merge', SELL, {}, {}, { price: 499_999n }, 'PriceBelowSellLimit'],
-    ['below the other seller’s limit', SELL, {}, {}, { price: 500_001n }, 'PriceAboveBuyLimit'],
+    ['below the first seller’s limit', SELL, {}, {}, { price: 499_999n }, 'PriceBelowSellLimit'],
+    ['below the second seller’s limit', SELL, {}, {}, { price: 500_001n }, 'PriceAboveBuyLimit'],
     [
       'below a sell limit that is above one',
       SELL,
@@ -312,18 +312,18 @@ describe('the operator cannot settle a mint or merge that the orders do not allo
     })
   }
 
-  test('the operator cannot mint or merge an order with itself', async () => {
+  test('the operator cannot pass one order as both orders of a mint or merge', async () => {
     const [verdict] = await world.settle([await signed(world.ann, BUY, YES)], [fillOf({ sell: 0 })])
     assertRejected(verdict, 'None', 'WrongSide')
   })
 
-  test('the operator cannot mint or merge in a market that is not prepared', async () => {
+  test('the operator cannot settle a mint or merge in a market that is unknown to the conditional tokens contract', async () => {
     const terms = { marketId: `0x${'12'.repeat(32)}` } as const
     const [verdict] = await world.settle(await pair(BUY, terms, terms), [fillOf()])
     assertRejected(verdict, 'None', 'MarketUnknown')
   })
 
-  test('the operator cannot mint or merge in a condition with three outcomes, even if the contract has collateral', async () => {
+  test('shares of a condition with three outcomes cannot be minted or merged, even if the settlement contract holds collateral', async () => {
     const { owner, chain, conditionalTokens, collateral, settlement, settle, ann, carol } = world
     const question = `0x${'34'.repeat(32)}` as const
     await chain.send(owner, conditionalTokens, 'prepareCondition', [owner.address, question, 3n])
@@ -349,7 +349,7 @@ describe('the operator cannot settle a mint or merge that the orders do not allo
   })
 })
 
-describe('a refused mint or merge names the side at fault', () => {
+describe('the rejection of a mint or merge names the side at fault', () => {
   const { poor, unallowed, empty, unapproved } = {
     poor: async (trader: PrivateKeyAccount) =>
       world.chain.send(trader, world.collateral, 'transfer', [world.bob.address, STAKE - UNIT]),
@@ -375,7 +375,7 @@ describe('a refused mint or merge names the side at fault', () => {
     ['a merge without the approval', SELL, unapproved, 'SharesNotApproved'],
   ]
   for (const [name, side, ruin, reason] of cases) {
-    test(`${name} of one side is rejected with this side at fault (${reason})`, async () => {
+    test(`${name} of one trader is rejected with ${reason}, and the rejection names this trader’s side as at fault`, async () => {
       const { ann, carol, settle } = world
       await ruin(ann)
       const [yes, no] = await pair(side)
@@ -387,7 +387,7 @@ describe('a refused mint or merge names the side at fault', () => {
   }
 
   for (const side of [BUY, SELL]) {
-    test(`${side === BUY ? 'a mint' : 'a merge'} with a cancelled, expired or forged order names the side at fault`, async () => {
+    test(`${side === BUY ? 'a mint' : 'a merge'} with a cancelled, expired or forged order is rejected, and the rejection names the side at fault`, async () => {
       const { ann, carol, chain, settlement, settle, sign } = world
       const [yes, no] = await pair(side)
       const forged = await sign(carol, yes.order)
@@ -424,7 +424,7 @@ describe('hostile code in a trader’s account affects only mints of this trader
     ['reverts with very long data', REFUSE_HUGELY],
     ['burns its gas', BURN_GAS],
   ] as const) {
-    test(`if hostile code of an account ${name}, only that account’s mints fail, whether its order is passed as the buy or the sell order`, async () => {
+    test(`if an account’s code ${name}, only this account’s mints fail, whether its order comes first or second`, async () => {
       const { ann, bob, chain, owner, settlement, verdicts, fund } = world
       await fund(bob, { collateral: STAKE })
       await delegate(ann, mode)
@@ -466,7 +466,7 @@ describe('hostile code in a trader’s account affects only mints of this trader
   })
 })
 
-describe('tokens sent to the settlement contract by mistake never pay for a trade', () => {
+describe('the settlement contract never uses tokens that it received by mistake', () => {
   test('the settlement contract refuses outcome tokens that are sent to it by mistake', async () => {
     const { ann, chain, conditionalTokens, settlement } = world
     const errors = settlement.abi.filter(({ type }) => type === 'error')
@@ -479,10 +479,10 @@ describe('tokens sent to the settlement contract by mistake never pay for a trad
     await assertReverts(chain.send(ann, tokens, 'safeBatchTransferFrom', batch), 'OnlySelf')
   })
 
-  test('collateral sent to the settlement contract by mistake stays there, and pays for no mint or merge', async () => {
+  test('collateral that the settlement contract received by mistake is never used to pay for a mint or merge', async () => {
     const { chain, owner, collateral, conditionalTokens, settlement, settle } = world
     await chain.send(owner, collateral, 'mint', [settlement.address, STAKE])
-    // The stablecoin keeps a fee of each transfer, so less arrives than was requested.
+    // The stablecoin now keeps a fee of each transfer, so the settlement contract receives less than it requested.
     const hostile = await chain.deploy(owner, ours('test/HostileCollateral'), [])
     const code = await chain.publicClient.getCode({ address: hostile })
     assert.ok(code)
@@ -523,7 +523,7 @@ describe('mints and merges fail if the stablecoin has blocked an account', () =>
     ['both traders', ['ann', 'carol'], 'None'],
     ['the settlement contract', [], 'None'],
   ] as const) {
-    test(`a mint or merge reports the side at fault, if any, when the stablecoin has blocked ${name}`, async () => {
+    test(`if the stablecoin has blocked ${name}, mints and merges are rejected, and the rejection names the side at fault`, async () => {
       const { chain, owner, collateral, settlement, settle } = world
       const hostile = await chain.deploy(owner, ours('test/HostileCollateral'), [])
       const code = await chain.publicClient.getCode({ address: hostile })
@@ -543,7 +543,7 @@ describe('mints and merges fail if the stablecoin has blocked an account', () =>
 })
 
 describe('a batch of mints and merges needs enough gas', () => {
-  test('a batch with too little gas reverts as a whole and rejects no trade', async () => {
+  test('a batch of mints and merges with too little gas reverts as a whole, without rejecting a trade', async () => {
     const { chain, owner, settlement, verdicts } = world
     const buys = await pair(BUY)
     const sells = await pair(SELL)

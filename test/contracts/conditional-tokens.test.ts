@@ -64,7 +64,8 @@ async function twins() {
     address: await chain.deploy(owner, original, []),
     abi: original.abi,
   }
-  // Our contract is called through the original's interface, and must support all of it.
+  // The tests call our contract through the ABI of the original. So our contract must support every function of this
+  // ABI.
   const mine: Contract = { address: world.conditionalTokens.address, abi: original.abi }
   const free = await chain.deploy(owner, ours('test/FreeCollateral'), [])
 
@@ -130,13 +131,13 @@ function reasonOf(error: unknown): string {
       ? error.walk((inner) => inner instanceof ContractFunctionRevertedError)
       : undefined
   if (!(revert instanceof ContractFunctionRevertedError)) throw error
-  // If a revert has no reason, the node makes up a text that depends on the compiler's opcode.
+  // For a revert without a reason, the node makes up a text. It depends on the compiler's opcode and is not compared.
   const silent = /without a reason|invalid opcode/.test(revert.reason ?? '')
   return silent ? 'revert' : (revert.reason ?? revert.signature ?? 'revert')
 }
 
-describe('our conditional tokens behave like the original contract', () => {
-  test('the ids of conditions, collections and positions equal those of the original contract, even for invalid parents', async () => {
+describe('our conditional tokens contract behaves like the original contract', () => {
+  test('our conditional tokens compute the same ids as the original contract, and refuse the same invalid parent collections', async () => {
     const { same } = await twins()
     const random = seeded(1)
     const parents: Hex[] = [ZERO_BYTES32]
@@ -153,12 +154,13 @@ describe('our conditional tokens behave like the original contract', () => {
       ])
       parents.push(collection as Hex)
       await same('getPositionId', [oracle, collection])
-      // About half of all hashes are valid parents. For the other hashes both contracts must revert.
+      // About half of all hashes are valid ids of a parent collection. For all other hashes, both contracts must
+      // revert.
       await same('getCollectionId', [hash, condition, 1n])
     }
     await same('getCollectionId', [`0x${'ff'.repeat(32)}`, ZERO_BYTES32, 1n])
     await same('getCollectionId', [parents[1], ZERO_BYTES32, MAX_UINT256])
-    // A collection and its own negation sum to the point at infinity.
+    // A collection id plus its negation is the point at infinity, for which both contracts return zero.
     const own = BigInt((await same('getCollectionId', [ZERO_BYTES32, parents[1], 1n])) as Hex)
     const negated = numberToHex(own ^ (1n << 254n), { size: 32 })
     assert.equal(await same('getCollectionId', [negated, parents[1], 1n]), ZERO_BYTES32)
@@ -224,7 +226,7 @@ describe('our conditional tokens behave like the original contract', () => {
       'TransferBatch',
       'PositionSplit',
     ])
-    // The amount exceeds the allowance, so both revert with the token's reason.
+    // The amount exceeds the allowance. Both contracts revert with the stablecoin's reason.
     const short = await both(ann, 'splitPosition', top([1n, 6n], 501n))
     assert.ok('reverted' in short)
     assert.deepEqual(await expectOk(ann, 'splitPosition', top([2n, 4n], 400n)), [
@@ -489,7 +491,7 @@ describe('an owner of outcome tokens can approve an operator by a signature', ()
     assert.equal(await read(conditionalTokens, 'nonces', [ann.address]), 2n)
   })
 
-  test('a signed approval is refused when it is replayed, expired, changed, or for another chain or contract', async () => {
+  test('a signed approval is refused if it is replayed, expired, changed or made for another chain or contract', async () => {
     const { ann, bob, relayer, chain, settlement, conditionalTokens, collateral, signApproval } =
       world
     type Signed = Awaited<ReturnType<typeof signApproval>>
@@ -565,7 +567,7 @@ describe('an owner of outcome tokens can redeem them by a signature', () => {
     assert.equal(await chain.publicClient.getBalance({ address: ann.address }), ether)
   })
 
-  test('a signed redemption is refused when it is replayed, expired or changed', async () => {
+  test('a signed redemption is refused if it is replayed, expired or changed', async () => {
     const { ann, bob, relayer, chain, conditionalTokens, signRedemption } = world
     const condition = await resolved()
     const submit = (args: Awaited<ReturnType<typeof signRedemption>>) =>
@@ -605,7 +607,7 @@ describe('an owner of outcome tokens can redeem them by a signature', () => {
         callData: encode(await world.signRedemption(ann, condition, { nonce: BigInt(index) })),
       })),
     )
-    // A failing call with `allowFailure` is reported, and does not affect the other calls.
+    // A call with `allowFailure` may fail without affecting the other calls of the transaction.
     const failing = { ...calls[0]!, allowFailure: true }
     await chain.send(relayer, multicall, 'aggregate3', [[...calls, failing]])
     assert.equal(await balance(ann.address), before + 300n * UNIT)
@@ -615,7 +617,7 @@ describe('an owner of outcome tokens can redeem them by a signature', () => {
     )
   })
 
-  test('the library viem can read through the deployed multicall contract', async () => {
+  test('viem’s multicall works with the deployed multicall contract', async () => {
     const { ann, bob, chain, collateral, multicall, balance } = world
     const results = await chain.publicClient.multicall({
       multicallAddress: multicall.address,

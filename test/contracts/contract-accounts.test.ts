@@ -1,7 +1,6 @@
 /**
- * Tests accounts that are contracts: a Safe, a test contract that is honest or hostile, and an account with a key and
- * code (EIP-7702). In every case at most the account's own fill fails, and the gas that the account can burn is
- * limited.
+ * Tests trades of accounts with code: a Safe, a test contract that is honest or hostile, and an account with a key and
+ * code (EIP-7702). A hostile account can make only its own fill fail, and can burn only a limited amount of gas.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -105,13 +104,13 @@ async function settleBoth(signer = key) {
 }
 
 describe('a contract account can trade', () => {
-  test('a contract account trades with signatures that its code accepts, and with no others', async () => {
+  test('a contract account’s trades settle only with a signature that its code accepts', async () => {
     assert.equal((await settleBoth()).reason, 'settled')
     assert.equal(await world.shares(account.address, market.id, YES), UNIT)
     assert.equal((await settleBoth(world.bob)).reason, 'InvalidSignature (Buyer)')
   })
 
-  test('a contract account cancels and appoints delegates with signatures that its code accepts', async () => {
+  test('a contract account cancels orders and appoints delegates by signatures that its code accepts', async () => {
     const { chain, settlement, delegates, relayer } = world
     const { signCancellation, signEpoch, signDelegation, read } = world
     const trader = account.address
@@ -141,7 +140,7 @@ describe('a contract account can trade', () => {
     'burnGas',
     'onlyWithoutGasPrice',
   ] as const) {
-    test(`if a contract account’s code misbehaves (${mode}), only its fill fails, with this account’s side at fault`, async () => {
+    test(`if a contract account’s code misbehaves (${mode}), its fill fails with InvalidSignature and limited gas`, async () => {
       const honest = await settleBoth()
       await arm(mode)
       const { reason, gas } = await settleBoth()
@@ -150,7 +149,7 @@ describe('a contract account can trade', () => {
     })
   }
 
-  test('long data returned by a contract account adds little to the gas of a settlement', async () => {
+  test('if a contract account’s code returns very long data, the settlement costs little more gas', async () => {
     const honest = await settleBoth()
     await arm('answerHugely')
     const { reason, gas } = await settleBoth()
@@ -158,7 +157,7 @@ describe('a contract account can trade', () => {
     assert.ok(gas < honest.gas + 60_000n, `${gas} gas, honest ${honest.gas}`)
   })
 
-  test('a contract account cannot settle trades or appoint delegates while its code checks a signature', async () => {
+  test('while its code checks a signature, a contract account can neither settle trades nor appoint delegates', async () => {
     const { chain, owner, settlement, delegates, ann, read } = world
     await chain.send(owner, settlement, 'setOperator', [account.address, true])
     const inner = encodeFunctionData({
@@ -176,7 +175,7 @@ describe('a contract account can trade', () => {
     assert.equal(await read(delegates, 'settlesUntil', [account.address, ann.address]), 0n)
   })
 
-  test('a batch of contract-account orders reverts unless its gas covers the most expensive signature checks', async () => {
+  test('a batch reverts unless its gas covers the most expensive signature checks of its contract accounts', async () => {
     const { chain, bob, owner, settlement, sell, buy, verdicts } = world
     const terms = { price: PRICE, size: UNIT }
     const orders: SignedOrder[] = [await sell(bob, market.id, { ...terms, size: 20n * UNIT })]
@@ -195,7 +194,7 @@ describe('a contract account can trade', () => {
     assert.ok(receipt.gasUsed < 20n * 180_000n, `${receipt.gasUsed} gas`)
   })
 
-  test('the gas required for a batch with contract accounts includes the gas that its permits can burn', async () => {
+  test('a batch reverts unless its gas covers the gas that its permits can burn', async () => {
     const { chain, owner, settlement, ann, usdcPermit } = world
     const [orders, fills] = await batch()
     const permit = await usdcPermit(ann, settlement.address, 1n)
@@ -208,7 +207,7 @@ describe('a contract account can trade', () => {
     assert.equal(world.verdicts(receipt).length, 2)
   })
 
-  test('a signature check of a contract account sees the current block’s miner and number', async () => {
+  test('during a simulated settlement, a contract account’s code sees the real block number and miner', async () => {
     const { chain, owner, settlement } = world
     const settleCall = await batch()
     const simulate = async () => {

@@ -48,7 +48,7 @@ async function appoint(until: bigint, limits = UNLIMITED, by = world.ann) {
   return chain.send(by, delegates, 'setDelegate', [bot.address, until, limits])
 }
 
-/** Returns Ann's buy of 10, signed by another key, and a sell of Bob that matches it. */
+/** Returns Ann's buy of 10 shares, signed by `signer`, and a matching sell by Bob. */
 async function pair(
   signer: PrivateKeyAccount,
   terms: Partial<Order> = {},
@@ -67,7 +67,7 @@ async function outcomeOf([buy, sell]: readonly [SignedOrder, SignedOrder]): Prom
 }
 
 describe('an account can appoint a delegate', () => {
-  test('orders signed by a delegate settle for the account until the delegation and its grace period expire', async () => {
+  test('a delegate’s orders settle for the account until the delegation and its grace period end', async () => {
     const { ann, chain, delegates, shares, balance } = world
     const until = (await chain.now()) + 10n * DAY
     const limits = { maxOrderSize: 5n * UNIT, maxOpenNotional: 7n * UNIT, markets: [market.id] }
@@ -115,7 +115,7 @@ describe('an account can appoint a delegate', () => {
     assert.equal(await outcomeOf(orders), 'InvalidSignature (Buyer)')
   })
 
-  test('a second revocation of a delegate does not postpone the effect of the first', async () => {
+  test('a second revocation of a delegate does not delay the effect of the first one', async () => {
     const { chain, delegates, ann, read } = world
     await appoint((await chain.now()) + 30n * DAY)
     await appoint(0n)
@@ -125,7 +125,7 @@ describe('an account can appoint a delegate', () => {
     assert.equal(await read(delegates, 'settlesUntil', [ann.address, bot.address]), effectiveAt)
   })
 
-  test('a delegation can be extended immediately, but a shortened one still settles orders for at least the cancellation delay', async () => {
+  test('a delegation can be extended immediately, but cannot be shortened to less than the cancellation delay', async () => {
     const { chain, delegates, ann, read } = world
     const ends = () => read(delegates, 'settlesUntil', [ann.address, bot.address])
     const now = await chain.now()
@@ -140,7 +140,7 @@ describe('an account can appoint a delegate', () => {
     assert.equal(await ends(), 2n ** 64n - 1n)
   })
 
-  test('the zero address and the account itself cannot be delegates, and a delegate has at most 32 markets', async () => {
+  test('a delegate can be neither the zero address nor the account itself, and has at most 32 markets', async () => {
     const { chain, delegates, ann, read } = world
     const until = (await chain.now()) + DAY
     for (const delegate of [ZERO, ann.address]) {
@@ -155,7 +155,7 @@ describe('an account can appoint a delegate', () => {
     await appoint(until, { ...UNLIMITED, markets: markets.slice(1) })
   })
 
-  test('a delegate can cancel single orders by a signature, but not all orders', async () => {
+  test('a delegate can cancel single orders by a signature, but cannot cancel all orders of the account at once', async () => {
     const { ann, chain, settlement, relayer, signCancellation, signEpoch } = world
     await appoint((await chain.now()) + DAY)
     const orders = await pair(ann)
@@ -171,7 +171,7 @@ describe('an account can appoint a delegate', () => {
     )
   })
 
-  test('a revoked delegate cannot cancel orders, while matched orders that it signed still settle', async () => {
+  test('a revoked delegate cannot cancel orders, but matched orders with its signature still settle', async () => {
     const { ann, chain, settlement, relayer, signCancellation } = world
     await appoint((await chain.now()) + DAY)
     const [matched, own] = [await pair(bot), await pair(ann)]
@@ -186,7 +186,7 @@ describe('an account can appoint a delegate', () => {
     assert.equal(await outcomeOf(own), 'settled')
   })
 
-  test('an order signed by a delegate does not settle if the account has cancelled all orders below its nonce', async () => {
+  test('if an account cancels all orders below a nonce, its delegates’ orders with lower nonces do not settle', async () => {
     const { ann, chain, settlement } = world
     await appoint((await chain.now()) + 30n * DAY)
     const orders = await pair(bot, { nonce: 5n })
@@ -200,7 +200,7 @@ describe('an account can appoint a delegate by a signature', () => {
   const submit = (args: Awaited<ReturnType<World['signDelegation']>>) =>
     world.chain.send(world.relayer, world.delegates, 'setDelegateWithPermit', args)
 
-  test('the type hash of a signed delegation equals that of the published type', async () => {
+  test('the contract’s type hash of a signed delegation equals the hash of the published type', async () => {
     const hash = keccak256(stringToHex(typeString('SetDelegate', SET_DELEGATE_TYPES)))
     assert.equal(await world.read(world.delegates, 'SET_DELEGATE_TYPEHASH', []), hash)
   })
@@ -221,7 +221,7 @@ describe('an account can appoint a delegate by a signature', () => {
     await assertReverts(submit(signed), 'PermitNotSigned')
   })
 
-  test('a signed delegation is refused after its deadline, for another chain or contract, or with changed limits', async () => {
+  test('a signed delegation is refused if it is expired, changed, or made for another chain or contract', async () => {
     const { ann, chain, settlement, signDelegation } = world
     const until = (await chain.now()) + DAY
     const sign = (overrides: Parameters<typeof signDelegation>[3]) =>
@@ -236,7 +236,7 @@ describe('an account can appoint a delegate by a signature', () => {
   })
 })
 
-describe('the theft of a delegate’s key does limited harm', () => {
+describe('a thief of a delegate’s key can do only limited harm', () => {
   beforeEach(async () => {
     await appoint((await world.chain.now()) + 30n * DAY)
     await world.chain.send(world.owner, world.collateral, 'mint', [bot.address, UNIT])
@@ -286,7 +286,7 @@ describe('the theft of a delegate’s key does limited harm', () => {
     assert.equal(await world.balance(settlement.address), 0n)
   })
 
-  test('the thief of a delegate’s key can neither appoint a key, prolong the delegation nor delay its end', async () => {
+  test('the thief of a delegate’s key can neither appoint delegates nor extend the delegation', async () => {
     const { ann, carol, chain, delegates, relayer, signDelegation, read } = world
     const until = (await chain.now()) + 60n * DAY
     for (const key of [carol.address, bot.address]) {

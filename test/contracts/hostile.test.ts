@@ -73,7 +73,7 @@ const fill = (terms: Partial<Fill>): Fill => ({
   ...terms,
 })
 
-describe('hostile code in a buyer’s account harms no other trader', () => {
+describe('hostile code in a buyer’s account does not harm other traders', () => {
   let annsCode: Contract<typeof hostileReceiverAbi>
 
   before(async () => {
@@ -119,7 +119,7 @@ describe('hostile code in a buyer’s account harms no other trader', () => {
     return { anns, receipt }
   }
 
-  test('a buyer’s account with code that accepts tokens receives shares like any other account', async () => {
+  test('a buyer’s account with code receives shares if its code accepts them', async () => {
     const { anns } = await settleBoth(MODES.receiver.accept)
     assert.equal(anns.settled, true)
     assert.equal(await world.shares(world.ann.address, market.id, YES), UNIT)
@@ -132,7 +132,7 @@ describe('hostile code in a buyer’s account harms no other trader', () => {
     'answerWrongly',
     'burnGas',
   ] as const) {
-    test(`if a buyer’s code misbehaves (${mode}), only the buyer’s fill fails, with the buyer at fault`, async () => {
+    test(`if a buyer’s code misbehaves (${mode}), only this buyer’s fill fails, with the buyer at fault`, async () => {
       const { ann, bob, balance } = world
       const { anns, receipt } = await settleBoth(MODES.receiver[mode])
       assert.deepEqual(!anns.settled && [anns.fault, anns.reason], ['Buyer', 'SharesRefused'])
@@ -142,7 +142,7 @@ describe('hostile code in a buyer’s account harms no other trader', () => {
     })
   }
 
-  test('a buyer’s code that is called during a fill cannot settle trades, even as an operator', async () => {
+  test('a buyer’s code that runs during a fill cannot settle trades, even if the buyer is an operator', async () => {
     const { ann, bob, chain, owner, settlement, balance } = world
     await chain.send(owner, settlement, 'setOperator', [ann.address, true])
     const inner = encodeFunctionData({
@@ -157,7 +157,7 @@ describe('hostile code in a buyer’s account harms no other trader', () => {
     assert.equal(await balance(bob.address), 2n * PRICE)
   })
 
-  test('a buyer’s code that is called during a fill cannot call executeFill', async () => {
+  test('a buyer’s code that runs during a fill cannot move other traders’ money by calling executeFill', async () => {
     const { bob, ann, settlement, carol } = world
     const inner = encodeFunctionData({
       abi: settlement.abi,
@@ -185,7 +185,7 @@ describe('hostile code in a buyer’s account harms no other trader', () => {
     assert.equal(await world.balance(bob.address), 2n * PRICE)
   })
 
-  test('if a buyer’s code immediately gives the received tokens away, only the buyer is harmed', async () => {
+  test('if a buyer’s code gives the received shares away at once, the fill still settles', async () => {
     const { ann, carol, conditionalTokens, shares } = world
     const inner = encodeFunctionData({
       abi: conditionalTokens.abi,
@@ -198,7 +198,7 @@ describe('hostile code in a buyer’s account harms no other trader', () => {
     assert.equal(await shares(carol.address, market.id, YES), 2n * UNIT)
   })
 
-  test('a batch of fifty fills in which the buyer’s code burns gas stays within the gas limit of one transaction', async () => {
+  test('fifty fills of a buyer whose code burns gas stay below the gas limit of one transaction', async () => {
     const { ann, bob, buy, sell, chain, owner, settlement, verdicts, relayer } = world
     await chain.send(relayer, annsCode, 'arm', [MODES.receiver.burnGas, ZERO, '0x'])
     const orders = [
@@ -296,7 +296,7 @@ describe('settlement withstands a stablecoin that misbehaves', () => {
     return { order, ...compact(signature) }
   }
 
-  test('a stablecoin whose successful transfer returns nothing is supported', async () => {
+  test('settlement supports a stablecoin whose transfer function returns no value', async () => {
     assert.equal((await settleOne(MODES.token.returnNothing)).verdict.settled, true)
   })
 
@@ -307,7 +307,7 @@ describe('settlement withstands a stablecoin that misbehaves', () => {
     'answerHugely',
     'burnGas',
   ] as const) {
-    test(`if the stablecoin misbehaves (${mode}), the fill fails without a side at fault`, async () => {
+    test(`if the stablecoin misbehaves (${mode}), the fill is rejected and no trader is at fault`, async () => {
       const { verdict, receipt } = await settleOne(MODES.token[mode])
       assert.deepEqual(!verdict.settled && [verdict.fault, verdict.reason], [
         'None',
@@ -323,7 +323,7 @@ describe('settlement withstands a stablecoin that misbehaves', () => {
     ['the seller', ['bob'], 'Seller'],
     ['both traders', ['ann', 'bob'], 'None'],
   ] as const) {
-    test(`a fill reports the side at fault, if any, when the stablecoin has blocked ${name}`, async () => {
+    test(`if the stablecoin has blocked ${name}, a fill is rejected, and the rejection names the side at fault`, async () => {
       const { chain, owner } = hostile
       for (const who of blocked) {
         await chain.send(owner, token, 'setBlocked', [hostile[who].address, true])
@@ -336,7 +336,7 @@ describe('settlement withstands a stablecoin that misbehaves', () => {
     })
   }
 
-  test('a stablecoin cannot call back into the settlement contract during a settlement', async () => {
+  test('a stablecoin’s code that runs during a settlement cannot settle trades, even if the stablecoin is an operator', async () => {
     const { chain, owner } = hostile
     await chain.send(owner, settlement, 'setOperator', [token.address, true])
     const inner = encodeFunctionData({

@@ -75,7 +75,7 @@ describe('the markets of the factory are created and resolved by the rules of th
     assert.equal(await read(conditionalTokens, 'getOutcomeSlotCount', [id]), 2n)
   })
 
-  test('a complementary market is created at the predicted address, and cannot be created again as an ordinary market', async () => {
+  test('a complementary market gets its predicted address, and an ordinary market with the same terms is then refused', async () => {
     const { maker, carol, chain, factory, read } = world
     const args = await terms()
     const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
@@ -107,7 +107,7 @@ describe('the markets of the factory are created and resolved by the rules of th
     assert.equal(await read({ address, abi: marketAbi }, 'marketId', []), id)
   })
 
-  test('the factory refuses a market if its creator lacks the maker role, its end is past, its text is invalid, or it already exists', async () => {
+  test('the factory refuses an unauthorised creator, a past end, an invalid text and a duplicate market', async () => {
     const { owner, maker, carol, chain, factory } = world
     const [question, description, category, expiration] = await terms()
     const create = (
@@ -132,7 +132,7 @@ describe('the markets of the factory are created and resolved by the rules of th
     await create(carol)
   })
 
-  test('a market with the longest allowed texts fits into one transaction and into a claim at the oracle', async () => {
+  test('a market with texts of maximum length fits into one transaction and one oracle claim', async () => {
     const { maker, chain, factory, read } = world
     const expiration = (await chain.now()) + 3_600n
     const args = ['q'.repeat(1_024), 'd'.repeat(8_192), 3, expiration] as const
@@ -189,7 +189,7 @@ describe('a market can belong to an event', () => {
     })
   }
 
-  test('a market of an event is created at its predicted address, with the hash of its signed metadata', async () => {
+  test('an event market is created at its predicted address and stores the hash of its signed metadata', async () => {
     const { maker, quickOperator, chain, factory, read } = world
     const { args, address, id } = await prepare()
     assert.equal(
@@ -217,7 +217,7 @@ describe('a market can belong to an event', () => {
     assert.equal(await read(factory, 'isMarket', [address]), true)
   })
 
-  test('a complementary event market needs only the signature of an ordinary event market, and cannot be created twice', async () => {
+  test('an event market’s signature can create the market as complementary, and creating it as ordinary then fails', async () => {
     const { maker, chain, factory, read } = world
     const { args, address, id } = await prepare()
     const signature = await sign(address, METADATA)
@@ -232,7 +232,7 @@ describe('a market can belong to an event', () => {
     assert.deepEqual(await read(factory, 'predictMarket', [maker.address, ...args]), [address, id])
   })
 
-  test('the factory refuses an event market if a stranger signed it, its metadata was not signed, or its creator lacks the maker role', async () => {
+  test('the factory refuses an event market with an unauthorised creator or without an operator’s signature of its metadata', async () => {
     const { maker, carol, chain, factory } = world
     const { args, address } = await prepare()
     const create = async (
@@ -287,8 +287,8 @@ describe('a quick market opens and resolves by the prices that its operator repo
     ])
 
   /**
-   * Resolves a market through the factory. The factory passes on the market's own errors, so these errors are decoded,
-   * too.
+   * Resolves a market through the factory. The factory passes on errors of the market, so the ABI for decoding has the
+   * errors of both contracts.
    */
   const resolve = (market: Market, start: bigint, end: bigint, source = 'pyth') => {
     const errors = marketAbi.filter(({ type }) => type === 'error')
@@ -301,7 +301,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     )
   }
 
-  test('orders for a quick market can be signed before the market exists, and settle after its creation', async () => {
+  test('orders signed before the creation of a quick market settle after its creation', async () => {
     const { ann, bob, buy, sell, trade, fund } = world
     const market = await predicted()
     const terms = { price: 500_000n, size: UNIT }
@@ -373,7 +373,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     })
   }
 
-  test('a quick market can be resolved with a start price other than its own only if both reported prices come from another source', async () => {
+  test('a quick market can be resolved with a changed start price only if the price source also changes', async () => {
     const { chain, read } = world
     const market = await predicted()
     await create(market)
@@ -386,7 +386,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     assert.equal(await read(market, 'winningOutcome', []), NO)
   })
 
-  test('a quick market created as complementary has its predicted id', async () => {
+  test('a complementary quick market has the same predicted id as an ordinary quick market with the same terms', async () => {
     const { carol, quickOperator, chain, factory, read } = world
     const { id, address, startTime } = await predicted()
     const args = ['BTC', startTime, INTERVAL, STRIKE, 'pyth'] as const
@@ -402,7 +402,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     assert.equal(await read({ address, abi: marketAbi }, 'marketId', []), id)
   })
 
-  test('the factory refuses a quick market if its creator, name, interval, start or price is wrong, or if it already exists', async () => {
+  test('the factory refuses an unauthorised creator, invalid terms and duplicates of quick markets', async () => {
     const { carol, quickOperator, owner, chain, factory } = world
     const market = await predicted()
     const { startTime } = market
@@ -450,7 +450,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     ])
   }
 
-  test('anyone can propose the outcome of a quick market as soon as the operator reports contradicting prices', async () => {
+  test('after the operator has contested a quick market, anyone can propose its outcome to the oracle', async () => {
     const { ann, chain, collateral, factory, fund, read } = world
     const market = await predicted()
     await create(market)
@@ -464,7 +464,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
         args: { marketId: market.id, market: market.address, evidence },
       },
     ])
-    // A market that was opened to the oracle stays open to it, and the operator can no longer resolve the market.
+    // After a market has been opened to the oracle, the operator can neither open it again nor resolve it.
     await assertReverts(contest(market, evidence), 'OpenToOracle')
     await assertReverts(resolve(market, STRIKE, STRIKE), 'OpenToOracle')
     await fund(ann, { collateral: SETTINGS.bond })
@@ -481,7 +481,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     await assertReverts(contest(market, evidence), 'AlreadyResolved', [NO])
   })
 
-  test('only the operator can contest a quick market, through the factory and with a text of limited length', async () => {
+  test('only the operator can contest a quick market, only through the factory, with a text of limited length', async () => {
     const { carol, chain, factory } = world
     const market = await predicted()
     await create(market)
@@ -499,7 +499,7 @@ describe('a quick market opens and resolves by the prices that its operator repo
     await contest(market, 'e'.repeat(1_024))
   })
 
-  test('anyone can propose the outcome of a quick market if the operator has not resolved it for days', async () => {
+  test('if the operator leaves a quick market unresolved for days, anyone can propose its outcome to the oracle', async () => {
     const { ann, chain, collateral, fund, read } = world
     const market = await predicted()
     await create(market)

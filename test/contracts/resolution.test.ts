@@ -1,6 +1,6 @@
 /**
- * Tests markets from creation to redemption on UMA's real optimistic oracle, with exact balances at each
- * step, and every way in which a resolution can be refused.
+ * Tests markets from creation to redemption on UMA's real optimistic oracle. Checks exact balances at each step, and
+ * every case in which a resolution is refused.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -80,7 +80,7 @@ async function dispute(on: Market = market, by = world.carol, oracle: Contract =
   return world.chain.send(by, oracle, 'disputeAssertion', [id, by.address])
 }
 
-/** Resolves the disputed assertion of a market in place of UMA's voters, through a mock of their contract. */
+/** Decides the disputed assertion of a market through a mock of the contract of UMA's voters. */
 async function arbitrate(truth: boolean, on: Market = market, uma: Oracle = world) {
   const { chain, owner } = world
   const { id, assertionTime } = await assertion(on)
@@ -117,7 +117,7 @@ async function assertBalances(
 }
 
 describe('a market is created, traded and resolved by the oracle', () => {
-  test('collateral is split and traded, an outcome is proposed and settled after the challenge window, and shares are redeemed', async () => {
+  test('traders trade in a market and redeem their shares after its proposed outcome is settled', async () => {
     const { ann, bob, relayer, chain, oracle, conditionalTokens, balance, shares, read } = world
     await tradedAndExpired()
     await assertBalances({ ann: STAKE - 40n * UNIT, bob: STAKE + 40n * UNIT, carol: STAKE })
@@ -192,7 +192,7 @@ describe('a market is created, traded and resolved by the oracle', () => {
     assert.equal(await balance(conditionalTokens.address), 0n)
   })
 
-  test('when the oracle upholds a disputed answer, the proposer takes half of the disputer’s bond', async () => {
+  test('if the oracle confirms a disputed outcome, the proposer receives half of the disputer’s bond', async () => {
     const { ann, bob, carol, chain, store, oracle, balance, read } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -223,7 +223,7 @@ describe('a market is created, traded and resolved by the oracle', () => {
     assert.equal(await redeem(carol), 0n)
   })
 
-  test('when the oracle rejects a disputed answer, another outcome can be proposed and settled', async () => {
+  test('if the oracle rejects a disputed outcome, another outcome can be proposed and settled', async () => {
     const { ann, bob, carol, relayer, chain, balance, read, store } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -231,7 +231,7 @@ describe('a market is created, traded and resolved by the oracle', () => {
     const { id: first } = await assertion()
     await arbitrate(false)
 
-    // A signature for YES does not settle NO, and the failed attempt changes nothing.
+    // The oracle has rejected YES, so a signature that settles the market to YES reverts and changes nothing.
     await assertReverts(settleBySignature(bob, YES), 'AssertionNotTrue', [first])
     assert.equal((await assertion()).id, first)
     const settled = await chain.send(relayer, market, 'settle', [])
@@ -275,7 +275,7 @@ describe('a market is created, traded and resolved by the oracle', () => {
     await assertReverts(chain.send(ann, market, 'settle', []), 'AlreadyResolved', [NO])
   })
 
-  test('without an operator, any account can propose an outcome with its own bond or settle a proposed outcome', async () => {
+  test('any account can propose an outcome with its own bond, and any account can settle it', async () => {
     const { bob, carol, chain, collateral, read } = world
     await tradedAndExpired()
     await chain.send(carol, collateral, 'approve', [market.address, BOND])
@@ -293,7 +293,7 @@ describe('a market is created, traded and resolved by the oracle', () => {
 })
 
 describe('an outcome can be proposed by a signature', () => {
-  test('the relayer pays the bond for a proposer who has none, and then owns the assertion', async () => {
+  test('if the relayer pays a proposer’s bond, the relayer gets the bond back after the settlement', async () => {
     const { ann, relayer, chain, signProposal, bondPermit } = world
     await tradedAndExpired()
     const permit = await bondPermit(relayer, market)
@@ -327,7 +327,7 @@ describe('an outcome can be proposed by a signature', () => {
     assert.equal((await assertion()).asserter, ann.address)
   })
 
-  test('a signed proposal with a permit of another account takes no money of that account', async () => {
+  test('a signed proposal cannot take its bond from an account other than the proposer or the submitter', async () => {
     const { ann, bob, relayer, chain, signProposal, bondPermit } = world
     await tradedAndExpired()
     const proposal = await signProposal(ann, market, true)
@@ -357,7 +357,7 @@ describe('an outcome can be proposed by a signature', () => {
     await assertReverts(propose(bob, false), 'AlreadyResolved', [YES])
   })
 
-  test('a signed proposal is refused when it is replayed, expired, changed or signed for another market', async () => {
+  test('a signed proposal is refused if it is replayed, expired, changed or made for another market', async () => {
     const { ann, bob, relayer, chain, collateral, signProposal, createMarket } = world
     const other = await createMarket()
     await tradedAndExpired()
@@ -392,7 +392,7 @@ describe('an outcome can be proposed by a signature', () => {
     await assertReverts(submit(good), 'SignerMismatch')
   })
 
-  test('the claim that a proposal sends to the oracle names the market and the proposed answer', async () => {
+  test('the claim at the oracle contains the market’s id and texts and the proposed answer', async () => {
     const { read } = world
     const claim = Buffer.from((await read(market, 'claim', [true])).slice(2), 'hex').toString()
     const { question, description } = await read(market, 'terms', [])
@@ -403,7 +403,7 @@ describe('an outcome can be proposed by a signature', () => {
     )
   })
 
-  test('the bond of a market rises to the oracle’s minimum bond if this minimum is higher', async () => {
+  test('if the oracle’s minimum bond is higher than the market’s bond, the minimum applies', async () => {
     const { owner, chain, store, oracle, collateral, read } = world
     assert.equal(await read(market, 'bond', []), BOND)
     await chain.send(owner, store, 'setFinalFee', [collateral.address, { rawValue: BOND }])
@@ -451,7 +451,7 @@ describe('a market acts only on callbacks of the oracle about its own assertions
     ])
   })
 
-  test('an oracle callback about another account’s assertion has no effect on the market and does not revert', async () => {
+  test('a market ignores oracle callbacks about assertions that other accounts made', async () => {
     const { ann, carol, chain, oracle, collateral, read } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -487,7 +487,7 @@ describe('a market acts only on callbacks of the oracle about its own assertions
     assert.equal(await read(market, 'resolved', []), false)
   })
 
-  test('a market records the oracle’s result even if the conditional tokens contract refuses the payout report at first', async () => {
+  test('if the conditional tokens refuse the payout report, the market still resolves and can repeat the report later', async () => {
     const { owner, chain, oracle, collateral, quickOperator, maker, read, fund, ann } = world
     const tokens: Contract<typeof stubbornTokensAbi> = {
       address: await chain.deploy(owner, ours('test/StubbornTokens'), []),
@@ -571,7 +571,7 @@ describe('a market can abandon an assertion that cannot be settled', () => {
   }
   const ABANDON = 14n * 86_400n
 
-  test('a market can abandon an assertion if the stablecoin blocks the winner of the bond', async () => {
+  test('if the bond of an assertion cannot be paid out, another outcome can be proposed after 14 days', async () => {
     const { chain, owner, ann, carol, read } = world
     const { token, uma, stuck } = await blockable()
     await chain.send(ann, stuck, 'propose', [true])
@@ -587,7 +587,7 @@ describe('a market can abandon an assertion that cannot be settled', () => {
       eventsOf(receipt, stuck).map(({ eventName }) => eventName),
       ['ResolutionAbandoned', 'ResolutionProposed'],
     )
-    // If the abandoned assertion settles after all, the market ignores the result.
+    // The oracle can now settle the first assertion, which the market has abandoned. The market ignores the result.
     await chain.send(owner, token, 'setBlocked', [carol.address, false])
     const late = await chain.send(ann, uma.oracle, 'settleAssertion', [first])
     assert.deepEqual(eventsOf(late, stuck), [])
@@ -601,8 +601,8 @@ describe('a market can abandon an assertion that cannot be settled', () => {
     const { uma, stuck } = await blockable()
     await chain.send(ann, stuck, 'propose', [true])
     await chain.warp(WINDOW + ABANDON)
-    // A new proposal first settles the old assertion. This assertion is true and decides the market, so the proposal
-    // reverts.
+    // A new proposal first settles the old assertion. Nobody has disputed the old assertion, so settling it would
+    // resolve the market to YES. Therefore the new proposal reverts.
     await assertReverts(chain.send(carol, stuck, 'propose', [false]), 'AlreadyResolved', [YES])
     await chain.send(carol, stuck, 'settle', [])
     assert.equal(await read(stuck, 'winningOutcome', []), YES)
@@ -613,7 +613,8 @@ describe('a market can abandon an assertion that cannot be settled', () => {
     await dispute(other, carol, second.oracle)
     await arbitrate(false, other, second)
     await chain.warp(WINDOW + ABANDON)
-    // If the unsettled assertion is false, the new proposal first settles it.
+    // The oracle has rejected the old assertion, so settling it does not resolve the market. The new proposal settles
+    // the old assertion and is accepted.
     const receipt = await chain.send(carol, other, 'propose', [false])
     assert.deepEqual(
       eventsOf(receipt, other).map(({ eventName }) => eventName),

@@ -85,7 +85,7 @@ async function assertHoldsNothing(): Promise<void> {
 }
 
 describe('the settlement contract settles fills', () => {
-  test('a fill moves collateral to the seller and shares to the buyer, and nothing else', async () => {
+  test('a fill moves the cost to the seller and the shares to the buyer, and nothing else', async () => {
     const { ann, bob, balance, shares, settlement, chain, owner, hashOrder, read } = world
     const [buyOrder, sellOrder] = await crossing()
     const receipt = await chain.send(owner, settlement, 'settle', [
@@ -163,7 +163,7 @@ describe('the settlement contract settles fills', () => {
     )
   })
 
-  test('a fill costs what domain/money.ts computes, at the limits and for random values', async () => {
+  test('the contract computes the same cost of a fill as the exchange, for extreme and random values', async () => {
     const { settlement, multicall, chain } = world
     const sample = fc.sample(
       fc.tuple(fc.integer({ min: PRICE_MIN, max: PRICE_MAX }), fc.maxSafeNat()),
@@ -208,7 +208,7 @@ describe('the settlement contract settles fills', () => {
     })
   })
 
-  test('two orders for NO settle, and an order for YES never settles with one for NO', async () => {
+  test('if two orders for NO match, the buyer receives NO shares and no YES shares', async () => {
     const { ann, bob, buy, sell, trade, shares } = world
     const no = { price: 400_000n, size: UNIT, outcome: NO }
     const verdict = await trade(await buy(ann, market.id, no), await sell(bob, market.id, no))
@@ -399,7 +399,7 @@ describe('the settlement contract rejects an invalid fill without affecting othe
     },
   ]
   for (const { name, fault, reason, prepare, ...terms } of cases) {
-    test(`a fill with ${name} is rejected with reason ${reason} and side at fault ${fault}`, async () => {
+    test(`a fill with ${name} is rejected with reason ${reason}; the side at fault is ${fault}`, async () => {
       const { ann, bob, buy, sell, settle, balance, shares } = world
       await prepare?.()
       const good = await crossing()
@@ -412,8 +412,8 @@ describe('the settlement contract rejects an invalid fill without affecting othe
       const [first, second] = await settle([...bad, ...good] as SignedOrder[], fills)
       assert.ok(first && !first.settled)
       assert.deepEqual([first.fault, first.reason], [fault, reason])
-      // The other fill of the batch has the same traders. It settles, unless `prepare` has removed the funds or
-      // permissions that it needs.
+      // The second fill of the batch has the same two traders. It settles, unless `prepare` has removed funds or
+      // approvals that it needs.
       assert.equal(second?.settled, prepare === undefined)
       if (prepare !== undefined) {
         assert.equal(await balance(ann.address), annBefore)
@@ -423,7 +423,7 @@ describe('the settlement contract rejects an invalid fill without affecting othe
     })
   }
 
-  test('a fill with signatures of other accounts is rejected with InvalidSignature', async () => {
+  test('a fill is rejected with InvalidSignature if other accounts have signed its orders', async () => {
     const { ann, bob, carol, buy, sell, sign, trade } = world
     const terms = { price: 550_000n, size: UNIT }
     const buyOrder = await buy(ann, market.id, terms)
@@ -452,7 +452,7 @@ describe('the settlement contract rejects an invalid fill without affecting othe
     }
   })
 
-  test('a fill of expired orders is rejected with OrderExpired, but not before the grace period ends', async () => {
+  test('a fill of an expired order settles until the grace period ends, and then fails with OrderExpired', async () => {
     const { ann, bob, buy, sell, trade, chain } = world
     const now = await chain.now()
     const terms = { price: 550_000n, size: 10n * UNIT }
@@ -461,7 +461,7 @@ describe('the settlement contract rejects an invalid fill without affecting othe
     const deadline = now + 100n + SETTINGS.settlementGraceSeconds
     const shortBuy = await buy(ann, market.id, short)
     const longSell = await sell(bob, market.id, long)
-    // The node mines the trade one second after the time set here, so exactly at the deadline.
+    // The node mines the trade one second after this time, which is exactly the deadline.
     await chain.warpTo(deadline - 1n)
     assert.equal((await trade(shortBuy, longSell, { size: UNIT })).settled, true)
     assert.equal(await chain.now(), deadline)
@@ -475,7 +475,7 @@ describe('the settlement contract rejects an invalid fill without affecting othe
     assert.deepEqual(!both.settled && both.fault, 'Both')
   })
 
-  test('a fill of orders cancelled on chain settles until the cancel delay ends, and then fails with OrderCancelled', async () => {
+  test('a fill of an order cancelled on chain settles until the delay ends, then fails with OrderCancelled', async () => {
     const { ann, bob, buy, sell, trade, chain, settlement, hashOrder, read } = world
     const terms = { price: 550_000n, size: 10n * UNIT, expiration: (await chain.now()) + 100_000n }
     const buyOrder = await buy(ann, market.id, terms)
@@ -519,7 +519,7 @@ describe('the settlement contract rejects an invalid fill without affecting othe
 })
 
 describe('the settlement contract refuses replays', () => {
-  test('a repeated fill is refused with AlreadySettled, in the first batch and in a later batch', async () => {
+  test('a fill that is repeated in the same batch or in a later batch is refused with AlreadySettled', async () => {
     const { settle, balance, ann } = world
     const orders = await crossing()
     const fill = fillOf({ size: UNIT })
@@ -536,7 +536,7 @@ describe('the settlement contract refuses replays', () => {
     assert.equal(await balance(ann.address), before)
   })
 
-  test('a repeated fill is refused whether the settled trade is stored with its order or separately', async () => {
+  test('two orders can settle several trades with each other, and a repetition of any is refused with AlreadySettled', async () => {
     const { settle, read, settlement, hashOrder } = world
     const orders = await crossing()
     const fills = [0, 1, 2, 3].map((fillIndex) => fillOf({ fillIndex, size: UNIT }))
@@ -554,7 +554,7 @@ describe('the settlement contract refuses replays', () => {
     assert.equal(await read(settlement, 'isSettled', [buyHash, buyHash, sellHash]), false)
   })
 
-  test('a rejected fill can settle once the cause of its rejection is gone', async () => {
+  test('after the cause of a rejection is removed, the rejected fill can settle', async () => {
     const { settle, chain, ann, owner, collateral, settlement, verdicts, hashOrder } = world
     const orders = await crossing()
     await chain.send(ann, collateral, 'approve', [settlement.address, 0n])
@@ -602,7 +602,7 @@ describe('the settlement contract refuses replays', () => {
     }
   })
 
-  test('orders need new signatures on a fork of the chain that has another chain id', async () => {
+  test('an order signed on one chain is invalid on a fork of this chain with another chain id', async () => {
     const other = await startWorld({ chainId: 31_338 })
     try {
       const there = await other.createMarket()
@@ -633,7 +633,7 @@ describe('the settlement contract refuses replays', () => {
   })
 })
 
-describe('an order can include a permit', () => {
+describe('a buyer can pay by a permit', () => {
   const terms = { price: 500_000n, size: 2n * UNIT }
 
   async function withoutAllowance(): Promise<[SignedOrder, SignedOrder]> {
@@ -642,7 +642,7 @@ describe('an order can include a permit', () => {
     return [await buy(ann, market.id, terms), await sell(bob, market.id, terms)]
   }
 
-  test('a permit lets a buyer without an allowance pay', async () => {
+  test('a buyer without an allowance can pay by a permit that the batch contains', async () => {
     const { ann, settle, usdcPermit, settlement, read, collateral } = world
     const orders = await withoutAllowance()
     const permit = await usdcPermit(ann, settlement.address, 5n * UNIT)
@@ -651,7 +651,7 @@ describe('an order can include a permit', () => {
     assert.equal(await read(collateral, 'allowance', [ann.address, settlement.address]), 4n * UNIT)
   })
 
-  test('if another account has already submitted the permit, the fill uses the allowance from the permit', async () => {
+  test('a fill settles even if another account has already submitted the buyer’s permit', async () => {
     const { ann, carol, settle, usdcPermit, settlement, chain, collateral } = world
     const orders = await withoutAllowance()
     const permit = await usdcPermit(ann, settlement.address, 5n * UNIT)
@@ -668,7 +668,7 @@ describe('an order can include a permit', () => {
     assert.equal(verdict?.settled, true)
   })
 
-  test('a fill fails with InsufficientAllowance if its permit is expired, forged or for another spender', async () => {
+  test('a fill fails with InsufficientAllowance if its permit is expired, forged, or for another spender or nonce', async () => {
     const { ann, bob, carol, settle, usdcPermit, settlement, chain } = world
     const orders = await withoutAllowance()
     const permits = [
@@ -688,7 +688,7 @@ describe('an order can include a permit', () => {
 describe('a batch can contain two permits of one owner', () => {
   const terms = { price: 500_000n, size: 2n * UNIT }
 
-  test('each of two permits of one owner covers the fills of its own order', async () => {
+  test('if a batch contains two permits of one buyer, each permit pays the fills of its own order', async () => {
     const { ann, bob, buy, sell, settle, usdcPermit, settlement, chain, collateral, read } = world
     await chain.send(ann, collateral, 'approve', [settlement.address, 0n])
     const orders = [
@@ -713,7 +713,7 @@ describe('a batch can contain two permits of one owner', () => {
     assert.equal(await read(collateral, 'allowance', [ann.address, settlement.address]), 0n)
   })
 
-  test('a batch reverts unless its permits are listed in the same sequence as their fills', async () => {
+  test('a batch reverts if its permits are not sorted by fill, or if one names a missing fill', async () => {
     const { ann, usdcPermit, settlement, chain, owner } = world
     const orders = await crossing()
     const fills = [fillOf({ size: UNIT }), fillOf({ size: UNIT, fillIndex: 1 })]
@@ -780,7 +780,7 @@ describe('the settlement contract has an owner and operators', () => {
     assert.equal(await read(settlement, 'owner', []), carol.address)
   })
 
-  test('only the settlement contract itself can call the inner functions of a fill', async () => {
+  test('no account can call executeFill and probeCollateral of the settlement contract directly', async () => {
     const { owner, ann, chain, settlement } = world
     const execution = {
       tradeId: market.id,
@@ -906,7 +906,7 @@ test('the type hashes of the settlement contract equal those of the published EI
   assert.equal(await read(settlement, 'hashOrder', [order.order]), world.hashOrder(order.order))
 })
 
-/** Returns the other signature of the same message, with s in the upper half, which OpenZeppelin refuses. */
+/** Returns the other valid signature of the same message. Its s is in the upper half, so OpenZeppelin refuses it. */
 function flipS(vs: Hex): Hex {
   const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
   const parity = BigInt(vs) >> 255n

@@ -1,7 +1,7 @@
 /**
- * Tests random orders of key accounts and of a contract account. The orders are signed by the trader, a delegate or a
- * stranger. In between, delegates are appointed and revoked, and time jumps. A fill settles exactly if a simple model
- * of the signers accepts it.
+ * Tests random orders of key accounts and of a contract account, which the trader, a delegate or a stranger signed.
+ * Between the orders, the test appoints and revokes delegates, and moves the chain's clock. A fill must settle if a
+ * simple model of the signers accepts it, and must fail otherwise.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -39,7 +39,7 @@ const MODES = [
   [7, () => false],
 ] as const
 
-test('a fill settles if and only if the trader, a current delegate or the trader’s code has signed the order', async () => {
+test('an order settles only with a signature of its trader, a current delegate or the trader’s code', async () => {
   const seed = Number(process.env.SIBYL_TEST_SEED ?? Date.now() % 1_000_000)
   const random = seeded(seed)
   const world = await startWorld()

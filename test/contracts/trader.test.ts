@@ -24,7 +24,7 @@ async function commandsOfReadme(): Promise<string[]> {
   return [...own.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, code]) => code!.trim().split('\n'))
 }
 
-test('a trader cancels, merges and redeems by the commands of the README, without an exchange', async (t) => {
+test('without an exchange, a trader can cancel, merge and redeem by the commands of the README', async (t) => {
   const chain = await startTestChain(t)
   const { ann, settlement, read, hashOrder } = chain
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-trader-'))
@@ -45,8 +45,8 @@ test('a trader cancels, merges and redeems by the commands of the README, withou
   await writeFile(join(folder, 'trader.key'), `${devnetKey(10)}\n`)
   await writeFile(join(folder, 'friend.key'), devnetKey(5))
 
-  // The first command runs exactly as a trader runs it. The other commands use the exchange's loader, so they start
-  // faster.
+  // The first command runs exactly as a trader runs it. Later commands load modules with the exchange's loader, so they
+  // start faster.
   let flags = ''
   const shell = (command: string) => {
     const node = `node ${flags} ${ROOT}/contracts/trader.ts`

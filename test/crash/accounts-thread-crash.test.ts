@@ -14,7 +14,7 @@ import { TEST_PARTITIONS } from '../support/partitions.ts'
 import { marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
 import { startSupervised } from './supervised-threads.ts'
 
-test('if the accounts thread crashes right after its start, the restarted thread waits for the orders in flight', async (t) => {
+test('after a crash of the accounts thread, the exchange is not ready until orders in flight have ended', async (t) => {
   const chain = await openTestChain({ seed: true, chainId: 31_338 })
   t.after(() => chain.close())
   const { chainId } = chain.settings
@@ -29,7 +29,7 @@ test('if the accounts thread crashes right after its start, the restarted thread
       SIBYL_LIMITS: 'false',
       SIBYL_INDEXER_POLL_MS: '100',
       SIBYL_LOG_PARTITIONS: String(TEST_PARTITIONS),
-      // After a kill, the accounts thread grants no reservation for twice this deadline.
+      // After a restart, the accounts thread waits for twice this deadline before it reserves funds again.
       SIBYL_REQUEST_DEADLINE_MS: '120000',
     },
     async prepare(dataDir) {

@@ -11,7 +11,7 @@ function history(
 }
 const NEVER = Number.POSITIVE_INFINITY
 
-test('the history checker accepts answers about an order if each answer can follow from the previous answer', () => {
+test('the history checker accepts a history in which each answer is consistent with the earlier requests', () => {
   assert(
     isRight(history(['place', 'done', 0, 1], ['read', 'open', 2, 3], ['cancel', 'done', 4, 5])),
   )
@@ -21,7 +21,7 @@ test('the history checker accepts answers about an order if each answer can foll
   assert(isRight(history(['cancel', 'missing', 0, 1], ['place', 'done', 2, 3])))
 })
 
-test('the history checker rejects an answer about an order that contradicts another answer', () => {
+test('the history checker rejects a history in which an answer contradicts an earlier answer', () => {
   assert(!isRight(history(['place', 'done', 0, 1], ['cancel', 'missing', 2, 3])))
   assert(!isRight(history(['place', 'done', 0, 1], ['read', 'not open', 2, 3])))
   assert(!isRight(history(['read', 'open', 0, 1], ['place', 'done', 2, 3])))
@@ -30,7 +30,7 @@ test('the history checker rejects an answer about an order that contradicts anot
   )
 })
 
-test('the history checker accepts overlapping requests in either order, but requires the same order for all readers', () => {
+test('the history checker lets overlapping requests take effect in any order that fits all answers', () => {
   assert(isRight(history(['place', 'done', 0, 10], ['cancel', 'missing', 2, 3])))
   assert(
     !isRight(
@@ -39,7 +39,7 @@ test('the history checker accepts overlapping requests in either order, but requ
   )
 })
 
-test('the history checker lets a request with an unknown outcome take effect at any time or never', () => {
+test('the history checker assumes that a request without an answer may take effect later or never', () => {
   const unknown = ['place', 'unknown', 0, NEVER] as const
   assert(isRight(history(unknown, ['read', 'not open', 2, 3])))
   assert(isRight(history(unknown, ['read', 'not open', 2, 3], ['read', 'open', 4, 5])))

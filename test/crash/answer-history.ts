@@ -1,7 +1,8 @@
 /**
  * Checks that no definite answer about an order was wrong (linearizability, by the search of Wing and Gong). Clients
- * place, cancel and read an order through any front. One sequence must explain all answers about the order: it matches
- * their times, and a single exchange could have produced it. Each order is checked separately.
+ * place, cancel and read each order through any front. For each order, a sequence of its requests must exist that fits
+ * the times of the requests and answers. An exchange that handles this sequence one request at a time must give the
+ * same answers.
  */
 
 export type Answered = {
@@ -42,7 +43,7 @@ export function isRight(answers: readonly Answered[]): boolean {
     const key = `${state} ${left.map((each) => answers.indexOf(each)).join()}`
     if (tried.has(key)) return false
     tried.add(key)
-    // Only a request that was sent before the earliest remaining answer can take effect next.
+    // A request can take effect next only if it was sent before the earliest remaining answer.
     const firstEndMs = Math.min(...left.map(({ untilMs }) => untilMs))
     return left.some((each) => {
       const next = each.fromMs <= firstEndMs ? after(state, each) : undefined

@@ -27,7 +27,7 @@ const REFUSED = new Set(['OVERLOADED', 'SHUTTING_DOWN', 'UNAVAILABLE', 'EXCHANGE
 const UNKNOWN = new Set(['OUTCOME_UNKNOWN', 'NETWORK', 'TIMEOUT', 'UNEXPECTED_ANSWER'])
 
 export type Witness = {
-  /** Ends when the requests in flight are answered. Rejects with the first wrong answer. */
+  /** Resolves when the requests in flight are answered. Rejects with the first wrong answer. */
   end(): Promise<void>
 }
 
@@ -45,8 +45,8 @@ export function startWitness(
 
   async function lane(marketId: MarketId): Promise<void> {
     const trader = traderNumbered(randomInt(1_000_000, 2 ** 47))
-    // Writes go through one front, and most reads through the other. The owner of a market may have been replaced. It
-    // detects this at its next write, but not at a read, so its answers to reads may be wrong.
+    // Each order is written and read through both fronts, so that outdated answers are detected. They are possible
+    // because a replaced owner of a market detects its replacement only at its next write, and not at a read.
     const first = randomInt(fronts.length)
     const other = (first + 1) % fronts.length
     while (!isOver) {
@@ -94,7 +94,7 @@ export function startWitness(
   }
 }
 
-/** Records the answer to a request, except if the request certainly had no effect. */
+/** Records the answer to a request. Omits requests that had no effect. Also omits reads that got no answer. */
 function noter(answers: Answered[], fronts: readonly string[]) {
   return async (kind: Answered['kind'], at: number, ask: () => Promise<Outcome>): Promise<void> => {
     const fromMs = performance.now()

@@ -19,7 +19,7 @@ const { values } = parseArgs({
     rolling: { type: 'boolean', default: false },
     /** Time in milliseconds after a node's return until market threads move back to it; 0 for never. */
     'rebalance-ms': { type: 'string' },
-    /** Silence after which a node counts as dead; raise it on a busy machine. */
+    /** Silence in milliseconds after which a node counts as dead. Use a higher value on a busy machine. */
     'silence-ms': { type: 'string' },
     /** Events, separated by commas; all by default. */
     events: { type: 'string', default: EVENTS.join() },
@@ -37,9 +37,11 @@ process.stdout.write(`seed ${seed}, ${values.galera ? 'a Galera of three' : 'one
 
 const report = await crashCluster({
   ...{ rounds: Number(values.kills), seed, galera: values.galera, rolling: values.rolling },
-  // The run measures the effect of a fault on other markets, so no market thread may move meanwhile.
+  // Without `--rolling`, market threads never move by default. The run compares the pauses of unaffected markets before
+  // and after a fault, and a move would cause another pause.
   rebalanceMs: Number(values['rebalance-ms'] ?? (values.rolling ? 5_000 : 0)),
-  // In a rolling restart each stop is announced, so silence only shows that the machine is busy.
+  // In a rolling restart, every stop of a node is announced. A silent node is then only slow, so it counts as dead
+  // after a longer silence.
   silenceMs: Number(values['silence-ms'] ?? (values.rolling ? 5_000 : 1_000)),
   msMax: Number(values.minutes) * 60_000,
   events: values.events.split(',') as Event[],

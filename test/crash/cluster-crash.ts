@@ -39,8 +39,8 @@ export type ClusterReport = CrashReport & {
   /** For each market that the failed node did not serve: the longest time without an accepted order after the fault. */
   readonly othersMs: Map<Event, number[]>
   /**
-   * For each market: the longest time without an accepted order before the fault. This time depends only on the pace of
-   * the load.
+   * For each market: the longest time without an accepted order before the fault. Without a fault, this time depends
+   * only on how often the load sends orders.
    */
   readonly calmMs: number[]
   readonly errors: Errors
@@ -54,7 +54,7 @@ type CrashOptions = {
   readonly rounds: number
   readonly seed: number
   readonly galera: boolean
-  /** Time after which market threads move to their preferred node; 0 for never. */
+  /** Time for which a node must be ready before market threads that prefer this node move to it; 0 for never. */
   readonly rebalanceMs: number
   /** Silence after which a node counts as dead. */
   readonly silenceMs: number
@@ -66,7 +66,7 @@ type CrashOptions = {
   readonly onRound?: (round: number, what: string, report: ClusterReport) => void
 }
 
-/** A fault: its target, how it is caused, and how it is repaired. */
+/** A fault in the cluster. `hit` causes the fault, and `mend` repairs it. */
 type Blow = {
   readonly what: string
   /** The node whose market threads are affected; undefined if the fault affects all markets. */
@@ -264,8 +264,8 @@ async function roundOf(
   const done = blow.hit().then(blow.mend)
   done.catch(() => undefined)
   if (event === 'nats-split') {
-    // A replaced owner detects the replacement at its next append. Only until then can its other answers be wrong,
-    // which the witness checks. So the load sends no orders during the split.
+    // A replaced owner of a market may give wrong answers until its next append, and the witness checks its answers. An
+    // order would cause an append and end this state, so the load sends no orders during the split.
     load.rest(true)
     await done
     load.rest(false)

@@ -1,7 +1,8 @@
 /**
  * The load on a cluster during faults. For each market, several senders place orders one after the other, over HTTP and
- * over the stream, on both fronts. Each order's result is recorded; a sender that loses its front uses the other.
- * Readers keep books from each front's stream: every gap must be reported to them, and their books are never wrong.
+ * over the stream, on both fronts. Each order's result is recorded. A sender that loses its front uses the other front.
+ * Readers keep books from each front's stream. The stream must report every gap to the readers, and their books must
+ * never be wrong.
  */
 
 import assert from 'node:assert/strict'
@@ -25,7 +26,7 @@ const KNOWN = new Set([
   ...['SHUTTING_DOWN', 'UNAVAILABLE', 'EXCHANGE_UNAVAILABLE', 'MARKET_UNAVAILABLE'],
 ])
 
-/** The error code of an order, and the front where it occurred. */
+/** An order's error. `kind` has its error code, and `why` has the front. */
 type Met = { readonly kind: string; readonly why: string }
 
 type Accepted = { readonly sentAtMs: number; readonly atMs: number }
@@ -176,7 +177,7 @@ export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
   const lanes = pit.markets.flatMap((marketId) =>
     Array.from({ length: LANES_PER_MARKET }, (_, number) => lane(marketId, number)),
   )
-  // `end()` throws the error. Until then, this prevents an unhandled rejection.
+  // `end()` throws the error of a sender. Until then, this handler prevents an unhandled rejection.
   const ended = Promise.all(lanes)
   ended.catch(() => undefined)
   return {

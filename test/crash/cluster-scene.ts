@@ -48,7 +48,7 @@ export type Scene = {
   readonly databaseUrl: string
   /** Returns the connections of a node to the servers of this kind, which a test can cut. */
   wires(node: string, kind: 'nats' | 'database'): Wires
-  /** Returns the name of the node that serves a slot; undefined if none does. */
+  /** Returns the name of the node that runs this slot, such as a market thread; undefined if no node runs it. */
   ownerOf(slot: string): string | undefined
   /** Which market thread serves a market. */
   slotOf(marketId: MarketId): string
@@ -57,7 +57,7 @@ export type Scene = {
 
 type SceneOptions = {
   readonly galera: boolean
-  /** Time after which market threads move to their preferred node; 0 for never. */
+  /** Time for which a node must be ready before market threads that prefer this node move to it; 0 for never. */
   readonly rebalanceMs: number
   /** Silence after which a node counts as dead. */
   readonly silenceMs: number
@@ -115,7 +115,8 @@ export async function openScene({ galera, rebalanceMs, silenceMs }: SceneOptions
           SIBYL_LOG_LEVEL: 'info',
           SIBYL_CLUSTER_REBALANCE_MS: String(rebalanceMs),
           SIBYL_CLUSTER_SILENCE_MS: String(silenceMs),
-          // A short idle time, so that partitions at fronts become idle and active often.
+          // A front pauses the events of a partition that is unused for this time. A short time makes this happen
+          // often.
           SIBYL_CLUSTER_DOZE_MS: '1000',
           // A restarted front keeps its port, so that its clients can reconnect.
           ...(front < 0 ? {} : { SIBYL_PORT: String(ports[front]) }),

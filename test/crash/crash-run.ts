@@ -49,7 +49,7 @@ export type CrashOptions = {
   readonly kills: number
   readonly seed: number
   readonly killsPerFolder: number
-  /** Kinds of the first kills of a folder, in order; later ones are random. */
+  /** Kinds of the first kills in each data folder, in order. Later kinds are random. */
   readonly kinds?: readonly KillKind[]
   /** True if the log of the first folder is truncated. */
   readonly truncatesFirst?: boolean
@@ -237,7 +237,7 @@ async function check(checked: Checked): Promise<void> {
 
 /**
  * Submits every accepted order again, and checks that the open orders stay the same. Returns the number of orders that
- * were accepted as new.
+ * the exchange did not recognise as duplicates.
  */
 async function resubmitted(
   child: Child,

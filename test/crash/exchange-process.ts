@@ -1,6 +1,7 @@
 /**
  * The exchange process that a crash test kills: the real market and store threads under the real supervisor. The parent
- * controls it over the IPC channel of the process. Each message is a request, and each answer is sent at once.
+ * controls it over the IPC channel of the process. Each message from the parent contains one or more requests. The
+ * process sends each answer as soon as it is known.
  */
 
 import type { Market } from '#domain/market.ts'
@@ -32,8 +33,8 @@ async function state(): Promise<{ views: MarketView[]; open: OpenOrder[] }> {
     const answer = await exchange.askThread(thread, 'Markets', {})
     views.push(...(answer as { views: MarketView[] }).views)
   }
-  // The markets are in the order in which they were loaded, so both lists are sorted by market. Within a market, the
-  // open orders keep their sequence, which is compared.
+  // The threads return markets in the order in which they loaded them. This order may differ after a restart, so views
+  // and open orders are sorted by market. The open orders of one market keep their order.
   const open = await openOrders(exchange)
   open.sort((a, b) => (a.marketId < b.marketId ? -1 : Number(a.marketId > b.marketId)))
   views.sort((a, b) => (a.market.id < b.market.id ? -1 : 1))

@@ -21,7 +21,7 @@ test('an exchange whose disk fails to sync loses no answered request', async (t)
   const library = preloadOf('fail-syncs.c', scratch)
   if (library === undefined) return t.skip('no C compiler')
   const order = join(scratch, 'next')
-  /** Lets the next sync fail for a file whose name ends with `end`. */
+  /** Names the file whose next sync fails: the file whose name ends with `end`. */
   const failNext = (end: string): void => {
     writeFileSync(`${order}.new`, end)
     renameSync(`${order}.new`, order)
@@ -40,7 +40,7 @@ test('an exchange whose disk fails to sync loses no answered request', async (t)
   const report = newReport()
   const lives: Life[] = []
 
-  /** Places orders until the disk has failed, then some more; returns the rejection codes. */
+  /** Places orders until a sync has failed, and a few more. Returns the rejection codes. */
   async function placeBeyondFailure(end: string): Promise<Set<string>> {
     const received = new Set<string>()
     const batch: Life[] = []

@@ -1,4 +1,7 @@
-/** A front that hangs in its health check, as often as the test defines. */
+/**
+ * A front thread whose health check blocks forever if the counter `hangs` is above 0. Each health check decrements the
+ * counter, so the counter is the number of times that the front hangs.
+ */
 
 import { runThreads, type Thread } from '#runtime/thread.ts'
 import { frontThread } from '#services/front/thread.ts'

@@ -6,7 +6,8 @@ import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import { frontThreadName } from '#config/topology.ts'
-import { conflatedSnapshots, deepenBook, tickerTopics } from '../../loadtest/hostile-stream.ts'
+import { deepenBook } from '../../loadtest/hostile-setup.ts'
+import { conflatedSnapshots, tickerTopics } from '../../loadtest/hostile-stream.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Environment } from '../support/exchange.ts'
 import { randomFrom } from '../support/random.ts'
@@ -16,11 +17,15 @@ import { startSupervised, untilReady } from './supervised-threads.ts'
 const KILLS = 3
 const ORDERS_PER_KILL = 60
 const LANES = 8
-/** Duration of an attack: twice as long as six missed health checks. */
+/**
+ * Duration of an attack in seconds. A front is interrupted after six missed health checks. An attack lasts twice as
+ * long as six health check intervals.
+ */
 const ATTACK_SECONDS = 3
 
 /**
- * The interval is long, so that only the front that hangs misses checks, not a thread that briefly gets no CPU time.
+ * The health check interval is long, so that a thread that briefly gets no CPU time misses no check. Only the hanging
+ * front misses checks.
  */
 const HANGING = {
   SIBYL_HEALTH_INTERVAL_MS: '2000',
@@ -66,7 +71,7 @@ function startThreads(t: TestContext, environment: Environment = {}, hangs?: Int
   })
 }
 
-test('when a market thread dies under load, clients get no error other than a 503', async (t) => {
+test('if a market thread dies under load, the only errors that clients get are 503 answers', async (t) => {
   const { url, dataDir, supervisor } = await startThreads(t)
   const random = randomFrom(Number(process.env.TEST_SEED ?? 4_711))
   const client = createClient({ url, retries: 0, timeoutMs: 120_000 })
@@ -148,7 +153,7 @@ test('the supervisor restarts a front that hangs, while the other front continue
   await untilReady(url)
 })
 
-test('fronts under attack continue to answer, and no thread dies', async (t) => {
+test('fronts under a flood of stream requests continue to answer, and no thread dies', async (t) => {
   const { url, supervisor } = await startThreads(t, ATTACKED)
   await deepenBook(url, 2_000)
   const attacks = await Promise.all([

@@ -22,7 +22,7 @@ const HOOKS = fileURLToPath(new URL('../../src/loader/hooks.js', import.meta.url
 await onServerDatabase(
   'a standby node takes over a role when the role’s holder is paused or killed',
   (databases) => {
-    it('a paused node that lost its lease stops when it resumes, and the journal contains every transaction that was sent', async (t) => {
+    it('a paused node stops when it resumes without its lease, and the journal has every sent transaction', async (t) => {
       const chain = await startTestChain(t)
       const databaseUrl = await databases.fresh()
       const database = await openDatabase(databaseUrl)

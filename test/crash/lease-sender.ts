@@ -60,7 +60,8 @@ async function play(): Promise<void> {
   }
   for (let number = 0; ; number++) {
     await step(number).catch((error: unknown) => {
-      // Retries as the actors do, even if the node has lost its lease and does not know it yet.
+      // Continues after a retryable error, as the exchange's real senders do. The node may have lost its lease without
+      // knowing it yet.
       if (!(error instanceof Fault && error.retryable)) throw error
     })
     await pause(5)

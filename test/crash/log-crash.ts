@@ -124,8 +124,8 @@ export async function raceForLog(options: Options): Promise<LogCrashReport> {
         ...{ partitions: RACED_PARTITIONS, own: [partition], checkpointThread: false },
       })
       const { lastOffset } = log.state(partition)
-      // A newly opened log reads the older rows from the partition's base (its stored copy), and the later rows from
-      // the database.
+      // This log has just been opened. It reads older rows from the partition's base (a stored copy), and later rows
+      // from the database.
       for (const { offset, event } of log.read(
         partition,
         log.state(partition).firstOffset,

@@ -13,7 +13,7 @@ import {
   sentByAll,
 } from './relayer-crash.ts'
 
-test('the relayer executes each operation once despite kills and faults of the chain', async (t) => {
+test('the relayer executes each operation exactly once despite kills and chain faults', async (t) => {
   const fragile = await openFragile()
   const { relayed, proxy } = fragile
   let failed = false
@@ -87,8 +87,8 @@ test('the relayer executes each operation once despite kills and faults of the c
 
   await t.test('the relayer retries chain requests that fail with temporary errors', async () => {
     const { owner, request } = await someone()
-    // Number of errors that the chain proxy returns for each method that an operation requests. The indexer also
-    // requests blocks, and may receive some of these errors.
+    // Number of errors that the chain proxy returns for each method of an operation. The indexer also requests blocks,
+    // and may receive some of these errors.
     const errorTimes = {
       eth_call: 2,
       eth_estimateGas: 2,

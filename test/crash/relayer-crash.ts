@@ -20,7 +20,7 @@ import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 export type KillPoint = {
   readonly method: string
   readonly after: boolean
-  /** A request of the same operation that has to be sent first. */
+  /** If set, a request of `method` counts only if a request of the method `behind` came before it. */
   readonly behind?: string
 }
 
@@ -28,8 +28,8 @@ export type KillPoint = {
 export const KILL_POINTS: readonly KillPoint[] = [
   { method: 'eth_call', after: false },
   { method: 'eth_estimateGas', after: true },
-  // The database has the operation, but nothing is signed yet. The simulation also requests the fees, before it
-  // estimates the gas. `behind` skips this earlier request.
+  // The operation is in the database, but not signed. The simulation requests the fees, too, before `eth_estimateGas`.
+  // `behind` excludes that earlier request.
   { method: 'eth_maxPriorityFeePerGas', after: false, behind: 'eth_estimateGas' },
   // Signed and journalled, not broadcast.
   { method: 'eth_sendRawTransaction', after: false },
@@ -116,9 +116,9 @@ export async function crashRelayerOnce(
     held.isHere = true
     await dead.promise
   }
-  // Starts the operations with the first two kill points first. Their held requests name the owner, so they hold no
-  // request of another operation. The other operations start in reverse order of their kill points. So each one passes
-  // the earlier kill points before another operation holds requests there.
+  // A request held for one operation must not stop another operation. Requests at the first two kill points name their
+  // owner, so the operations for these points can start first. The other operations start in reverse order of their
+  // kill points. So each of them passes the earlier points before requests are held there.
   const [early, late] = [crowd.slice(0, 2), crowd.slice(2).toReversed()]
   for (const one of [...early, ...late]) {
     underWay.push(one)
@@ -136,10 +136,10 @@ export async function crashRelayerOnce(
   return { kills: 1, reached, transactions, operations: crowd.length }
 }
 
-/** Returns false only if the request to the node is certainly about another account. */
+/** Returns whether a request to the node may be about the account of this person. */
 function isAbout(params: unknown[], { address }: Person): boolean {
   const said = JSON.stringify(params).toLowerCase()
-  // Requests for fees and for receipts are short and name no account.
+  // Requests for fees and for receipts are short and name no account, so a short request may be about any account.
   return said.length < 100 || said.includes(address.slice(2).toLowerCase())
 }
 
@@ -193,8 +193,8 @@ async function killedAt(
 }
 
 /**
- * Sends a request again, like a client that retries on errors, until it is held at its kill point. An attempt may fail
- * earlier: a chain request that is batched with a held one gets no answer.
+ * Sends a request repeatedly until it is held at its kill point. An attempt may fail earlier: if one of its chain
+ * requests is in the same batch as a held request, it gets no answer.
  */
 async function submitUntilHeld(
   relayed: Relayed,

@@ -1,8 +1,8 @@
 /**
- * Kills the exchange (SIGKILL) again and again while trades settle: at chosen instants of a settlement, recognised by
- * its requests to the chain, or at any instant. The killed process has the real market, store and settlement threads
- * under the real supervisor; orders are sent over its own channel. In the end every matched trade has settled exactly
- * once or failed, and the holdings of every trader on chain follow from their trades.
+ * Kills the exchange (SIGKILL) again and again while trades settle: at a chosen point of a settlement, or at any time.
+ * The test recognises the point by a request to the chain. The killed process has the real market, store and settlement
+ * threads under the real supervisor. The test sends orders to it over its IPC channel. In the end every matched trade
+ * has settled exactly once or failed, and the holdings of every trader on chain follow from their trades.
  */
 
 import assert from 'node:assert/strict'
@@ -34,7 +34,10 @@ import { marketNumbered } from '../support/seeded-markets.ts'
 import { settledTimes } from '../support/settled-times.ts'
 import { TEST_FLAGS } from '../support/test-flags.ts'
 
-/** Moment of a kill: at this request to the chain, or (`after`) at the first request after it. */
+/**
+ * Moment of a kill: when the exchange sends a request of this method to the chain. With `after`, the exchange is killed
+ * at its next request of any method.
+ */
 export type KillPoint = { readonly method: string; readonly after: boolean }
 
 /** Kill points by the stage of a settlement: before signing, while the transaction is sent, and after that. */
@@ -58,7 +61,10 @@ const STAGES: readonly (readonly KillPoint[])[] = [
 
 export const KILL_POINTS: readonly KillPoint[] = STAGES.flat()
 
-/** Returns one random kill point of the middle stage and one of another stage; with `test:whole`, one of each stage. */
+/**
+ * Returns one random kill point of the middle stage, and one of another stage. With `test:whole`, returns one of each
+ * stage.
+ */
 export function killsByStage(seed: number): KillPoint[] {
   const random = randomFrom(seed)
   const kills = STAGES.map((points) => random.pick(points))
@@ -77,8 +83,8 @@ export function randomKills(kills: number, seed: number): (KillPoint | undefined
 export type CrashReport = {
   kills: number
   /**
-   * Number of kills that happened at their kill point or at their random time. The others happened after a timeout,
-   * without reaching their kill point.
+   * Number of kills at their kill point or at their random time. The other kills came after `KILL_AFTER_MS`, because
+   * the exchange had not reached the kill point.
    */
   inTime: number
   /** Number of kills while a transaction was signed and not yet final. */
@@ -237,7 +243,7 @@ async function killWhileTrading(scene: Scene, point: KillPoint | undefined): Pro
   let hits = random.int(1, 3)
   let armed = false
   proxy.before = (method) => {
-    // Messages in transit are lost when the exchange dies.
+    // After the kill, requests in transit to the chain are dropped.
     if (dead) throw new Error('the line was cut')
     if (armed) kill()
     else if (method === point?.method && --hits === 0) {
@@ -311,7 +317,7 @@ async function settleAll(scene: Scene): Promise<TradeRecord[]> {
   const pending = async () =>
     (await pendingTradesWithOrders(database, { chainId: CHAIN_ID, limit: 1 })).trades.length
   try {
-    // The count can be zero for a moment, so it has to be zero ten times in a row.
+    // The number of pending trades can be zero for a moment. So it must be zero ten times in a row.
     for (let quiet = 0; quiet < 10; quiet = (await pending()) === 0 ? quiet + 1 : 0) {
       await pause(100)
     }

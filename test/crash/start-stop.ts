@@ -25,7 +25,7 @@ export type StopReport = {
   beforeItBegan: number
   whileStarting: number
   whenOpen: number
-  /** Number of accepted orders. A later start has found all of them. */
+  /** Number of accepted orders. Each was found again at a later start. */
   orders: number
 }
 

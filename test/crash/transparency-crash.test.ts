@@ -30,7 +30,7 @@ async function emptyPublicLog({ dataDir }: Exchange): Promise<void> {
   await closeDatabase(database)
 }
 
-test('a witness accepts every checkpoint of an exchange that is killed repeatedly and then loses its public log', async (t) => {
+test('a witness accepts every checkpoint although the exchange is killed repeatedly and loses its public log', async (t) => {
   const report = await crashUnderWitness({
     ...{ kills: KILLS, seed, environments: [{}] },
     whileDown: async (round, exchange) => {
@@ -43,7 +43,7 @@ test('a witness accepts every checkpoint of an exchange that is killed repeatedl
 })
 
 await onServerDatabase('the public log moves between two nodes', ({ fresh }) => {
-  test('a witness accepts every checkpoint when another node takes over the public log from a running node', {
+  test('a witness accepts every checkpoint although a second node takes over the public log', {
     skip: natsMissing,
   }, async (t) => {
     const shared = sharedBy(await startNats(t), await fresh(), await fresh())

@@ -30,7 +30,7 @@ type WitnessedReport = {
   accepted: number
   /** Number of checkpoints that the witness cosigned, each newer than the one before. */
   cosigned: number
-  /** Number of signed checkpoints that the exchange published; equal sizes count once. */
+  /** Number of signed checkpoints that the exchange published. Checkpoints of the same size count once. */
   signed: number
   entries: number
 }
@@ -51,7 +51,7 @@ const CHECKPOINTS_MAX = 4
 export async function crashUnderWitness(options: {
   readonly kills: number
   readonly seed: number
-  /** Environments of the processes, used in turn; if there is one, all processes have it. */
+  /** Environments of the exchanges, which run in turn. A single environment is used in every round. */
   readonly environments: readonly Environment[]
   /** Called between a kill and the next start. */
   readonly whileDown?: (round: number, exchange: Exchange) => Promise<void>
@@ -139,7 +139,7 @@ export async function crashTakeovers(options: {
     for (let round = 0; round < options.kills; round++) {
       const victim = nodes[round % 2]!
       const orders = await makeOrders(random, ORDERS_MAX)
-      // The first order is accepted only after the takeover and after its entry is published.
+      // Sends the first order until it is accepted, because the front may refuse orders during a takeover.
       await eventually(() => submitTo(door, orders[0]!))
       accepted.push(orders[0]!)
       const answers = random.int(1, ANSWERS_MAX)
@@ -296,7 +296,8 @@ async function tradeUntilKilled(
       try {
         await feed(door, witness)
       } catch (error) {
-        // Only a refused or rewritten checkpoint is a failure; a request that a kill interrupted is not.
+        // A checkpoint that is refused, or contradicts an earlier one, is always a failure. After the kill, all other
+        // errors are ignored. Before the kill, only errors about files that are not available yet are ignored.
         if (isContradiction(error)) throw error
         if (killed === undefined && !isNotThere(error)) throw error
       }

@@ -4,7 +4,7 @@ import { toHex } from 'viem'
 import { mnemonicToAccount } from 'viem/accounts'
 import { ACCOUNTS, devnetAccount, devnetKey } from '#devnet/accounts.ts'
 
-test('the accounts of the devnet are those that wallets derive from the same seed phrase', () => {
+test('a wallet derives the devnet’s accounts from the devnet’s seed phrase', () => {
   const phrase = 'test test test test test test test test test test test junk'
   const index = ACCOUNTS - 1
   const account = mnemonicToAccount(phrase, { addressIndex: index })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { moveAside, writeChainRecord } from '#devnet/chain-record.ts'
 
-test('the data folder keeps the data of the last three local chains, and all data of other chains', (t) => {
+test('old data of local chains is deleted except the newest three; old data of other chains is kept', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-aside-'))
   t.after(() => rmSync(folder, { recursive: true }))
   mkdirSync(join(folder, 'aside-of-mine'))

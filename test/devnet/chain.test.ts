@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.ts'
 
 const UNIT = 1_000_000n
 
-test('the devnet’s local chain has contracts, demo markets and funds, and can replace blocks', async (t) => {
+test('a new local chain has contracts, demo markets and funded traders, and can replace its newest blocks', async (t) => {
   const chain = await startTestChain(t, { seed: true })
 
   await t.test('the local chain has its contracts at the configured addresses', () => {
@@ -58,11 +58,12 @@ test('the devnet’s local chain has contracts, demo markets and funds, and can 
       const offsets: number[] = []
       const lease = await leaseChain(chain.url, { onClock: (seconds) => offsets.push(seconds) })
       subtest.after(() => lease.release())
-      // The offset may differ from 0, because the reorg above also set the chain's clock back.
+      // The offset is the number of seconds by which the chain's clock is ahead of this machine's. It may differ from
+      // 0, because the reorg above also set the chain's clock back.
       const [before = Number.NaN, ...more] = offsets
       assert.deepEqual(more, [])
       await chain.warp(7_200)
-      // Both clocks count whole seconds, so they may differ by one.
+      // The clocks of the chain and of this machine count whole seconds, so the new offset may be wrong by one second.
       await eventually(() => assert.ok(Math.abs((offsets.at(-1) ?? 0) - before - 7_200) <= 1))
       assert.equal(offsets.length, 2)
     },
@@ -91,7 +92,7 @@ test('the devnet’s local chain has contracts, demo markets and funds, and can 
   )
 })
 
-test('the local chain process exits after the last process has released the chain, and not before', async () => {
+test('the local chain’s process exits when the last exchange releases the chain, not before', async () => {
   const { url } = await startChainProcess({ port: 0, lingerMs: 0 })
   const first = await leaseChain(url)
   const second = await leaseChain(url)
@@ -104,7 +105,7 @@ test('the local chain process exits after the last process has released the chai
   await eventually(async () => assert.equal((await probeChain(url)).found, 'nothing'))
 })
 
-test('a local chain that does not answer in time is reported as silent, not as another chain', async (t) => {
+test('a local chain’s port that accepts connections but does not answer is reported as silent', async (t) => {
   const server = createServer(() => {}).listen(0, '127.0.0.1')
   t.after(() => server.close())
   await once(server, 'listening')

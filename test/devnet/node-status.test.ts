@@ -10,7 +10,7 @@ function report(name: string, roles: string, rest: Partial<NodeReport>): NodeRep
   return { node, state: 'ready', isCut: false, checks: {}, ...rest }
 }
 
-test('the cluster status lists the roles, threads and partitions of each node, and marks disconnected nodes', () => {
+test('the cluster status shows each node’s state, roles and partitions, and the partitions without a node', () => {
   const lines = statusLines(
     [
       report('market-1', 'market', { checks: { bridge: ok, clock: ok, 'market-0': ok } }),

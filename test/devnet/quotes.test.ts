@@ -11,14 +11,14 @@ const TERMS = {
   ttlSeconds: 120,
 } as const
 
-test('the demo maker’s quotes have as many bids as asks around a price, a cent apart', () => {
+test('the demo maker quotes equally many bids and asks around a price, each a cent apart', () => {
   const quotes = ladder({ ...TERMS, fair: 500_000 })
   const prices = (side: string) => quotes.filter((q) => q.side === side).map(({ price }) => price)
   assert.deepEqual(prices('buy'), [480_000, 470_000, 460_000])
   assert.deepEqual(prices('sell'), [520_000, 530_000, 540_000])
 })
 
-test('the demo maker’s quotes never cross each other and stay in the range of prices', () => {
+test('the demo maker’s bids are always below its asks, and all its prices are valid', () => {
   for (let fair = 1; fair < 1_000_000; fair += 997) {
     for (const spread of [10_000, 40_000, 500_000]) {
       const quotes = ladder({ ...TERMS, spread, fair })
@@ -37,13 +37,13 @@ test('the demo maker’s assumed price of a market drifts, and stays between 0.1
   assert.equal(drift(900_000, 1), 900_000)
 })
 
-test('in a price market, the demo maker values YES at 0.5 if the price equals the start price, and at 0.9 if it is one percent higher', () => {
+test('in a price market, the demo maker values YES by the distance of the price from the start price', () => {
   assert.equal(fairOfPrice(6_000_000_000_000, 6_000_000_000_000), 500_000)
   assert.equal(fairOfPrice(6_000_000_000_000, 6_060_000_000_000), 900_000)
   assert.equal(fairOfPrice(6_000_000_000_000, 5_000_000_000_000), 100_000)
 })
 
-test('if new quotes are rejected, the demo maker first cancels the old quotes that would match them', () => {
+test('the demo maker cancels old quotes that would match its refused new quotes before the other old quotes', () => {
   const old = [
     { side: 0, outcome: 0 },
     { side: 1, outcome: 0 },
@@ -52,7 +52,8 @@ test('if new quotes are rejected, the demo maker first cancels the old quotes th
   ] as const
   const [bidYes, askYes, bidNo, askNo] = old
   assert.deepEqual(cancelOrder(old, []), { now: [], later: [...old] })
-  // In a complementary market a bid for YES also matches bids for NO, and an ask for NO matches asks for YES.
+  // In a complementary market, each of these new quotes would match an old ask for YES or an old bid for NO. So the
+  // demo maker cancels these old quotes first.
   for (const refused of [
     { side: 'buy', outcome: 'YES' } as const,
     { side: 'sell', outcome: 'NO' } as const,

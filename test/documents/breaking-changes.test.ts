@@ -60,7 +60,10 @@ const document = {
   },
 }
 
-/** Returns the document with one change: `way` is a path of keys, and `undefined` as the value removes the last key. */
+/**
+ * Returns the document with one change. `way` is a path of keys, separated by `|`. If the value is `undefined`, the
+ * last key is removed.
+ */
 function changed(way: string, value: unknown): Json {
   const copy = structuredClone(document) as unknown as Record<string, never>
   const steps = way.split('|')
@@ -79,7 +82,7 @@ const POST = 'paths|/orders|post'
 const BODY = `${POST}|requestBody|content|application/json|schema`
 const PLACED = 'components|schemas|Placed'
 
-test('the comparison of API documents finds and describes changes that break clients', () => {
+test('the comparison of two API documents reports each change that breaks clients, in words', () => {
   for (const [way, value, sentence] of [
     ['paths|/orders', undefined, 'POST /orders is gone'],
     [`${POST}|operationId`, 'postOrder', 'operationId placeOrder is now postOrder'],
@@ -118,7 +121,7 @@ test('the comparison of API documents finds and describes changes that break cli
   }
 })
 
-test('the comparison of stream documents finds and describes changes that break clients', () => {
+test('the comparison of two stream documents reports each change that breaks clients, in words', () => {
   const messages = 'components|messages'
   for (const [way, value, sentence] of [
     [`${messages}|hello`, undefined, 'the message hello is gone'],
@@ -138,7 +141,7 @@ test('the comparison of stream documents finds and describes changes that break 
   }
 })
 
-test('an added field or a wider range of input does not count as a breaking change', () => {
+test('added fields and widened inputs of an API document are not reported as breaking changes', () => {
   for (const [way, value] of [
     [`${POST}|summary`, 'Another'],
     ['paths|/markets', { get: { operationId: 'listMarkets' } }],
@@ -159,7 +162,7 @@ test('an added field or a wider range of input does not count as a breaking chan
   }
 })
 
-test('the comparison of documents ignores descriptions, but not a field named description', () => {
+test('the comparison of two API documents ignores description texts, but not a property named “description”', () => {
   const worded = {
     info: { title: 'T', version: '1.0', description: 'long' },
     tags: [{ name: 'a' }],

@@ -5,7 +5,7 @@
  */
 
 export type Json = { readonly [key: string]: unknown }
-/** Clients write requests and read answers, so the two have opposite rules. */
+/** Clients write requests and read answers, so a safe change of one can be a breaking change of the other. */
 type Direction = 'request' | 'answer'
 
 const METHODS = ['get', 'put', 'post', 'delete', 'patch']
@@ -179,7 +179,7 @@ function compareChoices(before: readonly Json[], after: readonly Json[], where: 
       compare(isRequest ? { before: one, after: other } : { before: other, after: one }, where),
     )
     if (reasons.some((reason) => reason.length === 0)) continue
-    // The message describes the alternative at the same index, which is the most likely counterpart.
+    // The error describes the comparison with the alternative at the same index, the most likely counterpart.
     const likely = reasons[index] ?? reasons[0] ?? []
     broken.push(...(likely.length > 0 ? likely : [`${where.at}: a choice is gone`]))
   }
@@ -292,13 +292,13 @@ function entriesOf(value: unknown): [string, Json][] {
 }
 
 /**
- * Keys whose objects have free names as keys, such as field names. The keys of these objects are kept, even a key named
- * `description`.
+ * Keys of objects whose own keys are names, such as the names of fields. A name can also be `description`, so
+ * `contractOf` removes no key of such an object.
  */
 const NAMED = new Set(['properties', 'schemas', 'messages', 'paths', 'responses', 'content'])
 const WORDS = new Set(['description', 'summary', 'examples', 'example', 'title'])
 
-/** Removes descriptions and examples from a document, so that only what clients depend on remains. */
+/** Removes descriptions and examples from a document. Clients depend only on the rest. */
 export function contractOf(document: Json): Json {
   const strip = (value: unknown, named: boolean): unknown => {
     if (Array.isArray(value)) return value.map((one) => strip(one, false))

@@ -6,7 +6,7 @@ const THEIRS = '/openapi-typescript/'
 const API = new URL('./typescript-api.ts', import.meta.url).href
 
 export async function typesOfOpenapi(document: object): Promise<string> {
-  // The generator requires TypeScript below 7, which is not the installed version.
+  // The generator needs TypeScript below 7, but a newer version is installed. So its import is replaced.
   const hooks = registerHooks({
     resolve: (specifier, context, next) =>
       specifier === 'typescript' && context.parentURL?.includes(THEIRS)

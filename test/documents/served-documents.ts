@@ -12,7 +12,7 @@ type Document = Readonly<Record<string, unknown>>
 /** The documents by file name in `docs`. */
 export type Documents = { readonly 'openapi.json': Document; readonly 'asyncapi.json': Document }
 
-/** The deadline that the documents show; tests of an exchange use a longer one. */
+/** The usual request deadline, which the documents show. Exchanges in other tests have a longer deadline. */
 export const USUAL: Environment = { SIBYL_REQUEST_DEADLINE_MS: '10000' }
 
 export const documentPath = (name: string): string => join(ROOT, 'docs', name)

@@ -51,9 +51,9 @@ const COMPARED = [
 ] as const
 
 /**
- * Changes that only correct the last release's document. The server has always required the body of a position sync and
- * its field. Names of API keys with control characters made a database server fail or broke the list of keys, so they
- * are refused now.
+ * Reported changes that are allowed. Two of them only correct the last document: the server has always required the
+ * body and the field of a position sync. The third is intended: control characters in API key names made a database
+ * server fail or broke the list of keys.
  */
 const CORRECTED: ReadonlySet<string> = new Set([
   'POST /api/v1/positions/{marketId}/sync: it needs a body now',
@@ -89,7 +89,8 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
         const released = parseApiVersion((before.info as { version: string }).version)
         const now = parseApiVersion(API_VERSION)
         if (now?.major !== released?.major || (now?.minor ?? 0) > (released?.minor ?? 0)) continue
-        // With the two documents swapped, an addition is reported as a removal.
+        // The two documents are swapped, so each addition is reported as a removal. If the API version is not higher
+        // than the released one, there must be no addition.
         assert.deepEqual(find({ before: contractOf(served[name]), after: before }), [])
       }
     },
@@ -161,7 +162,8 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
   })
 
   await t.test('the Postman collection has a request for every operation', async () => {
-    // The linter blocked this thread, so the server may have closed the idle connection.
+    // The linter blocked this thread for long. The server may have closed the idle connection, so the first request may
+    // fail.
     const answer = await eventually(() => fetch(`${exchange.url}/postman.json`))
     const collection = (await answer.json()) as {
       item: { name: string; item: { name: string }[] }[]

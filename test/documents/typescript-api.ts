@@ -1,6 +1,6 @@
 /**
- * The programming interface that TypeScript had before version 7, as `openapi-typescript` knows it: the
- * one that `@ts-morph/common` carries. A second `typescript` in this installation would contend for `tsc`.
+ * Exports the API of TypeScript before version 7, which `openapi-typescript` needs. The API comes from
+ * `@ts-morph/common`, because a second installed `typescript` would compete for the command `tsc`.
  */
 
 import { ts } from '@ts-morph/common'

@@ -35,7 +35,7 @@ test('a text that is not an asset price is refused', () => {
   }
 })
 
-test('symbols are accepted in upper and lower case', () => {
+test('an asset symbol is accepted in lower case and converted to upper case', () => {
   assert.equal(parseAsset('btc'), 'BTC')
   assert.equal(parseAsset('bT/c'), undefined)
   assert.equal(parseAsset(''), undefined)

@@ -7,7 +7,7 @@ test('a retry pause doubles with every failure, up to its limit', () => {
   assert.deepEqual(pauses, [100, 200, 400, 800, 1_000, 1_000])
 })
 
-test('a retry pause is finite, however many failures are counted', () => {
+test('after a million failures, the retry pause still equals its limit', () => {
   assert.equal(backoff(5, 60_000, 1_000_000), 60_000)
   assert.equal(backoff(0, 60_000, 1_000_000), 0)
   assert.equal(backoff(5_000, 1_000, 0), 1_000)

@@ -18,7 +18,7 @@ test('a wallet address is written with the checksum of EIP-55', () => {
   }
 })
 
-test('the checksum of a wallet address equals that of the library viem, computed and from the cache', () => {
+test('the checksum of a wallet address equals viem’s checksum, when computed and when read from the cache', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 20, maxLength: 20 }), (bytes) => {
       const address = `0x${Buffer.from(bytes).toString('hex')}` as Address
@@ -29,7 +29,7 @@ test('the checksum of a wallet address equals that of the library viem, computed
   )
 })
 
-test('checksums of wallet addresses are right even if more addresses are used than the cache can contain', () => {
+test('the checksum of a wallet address stays correct when the checksum cache overflows', () => {
   const address = (index: number) => `0x${index.toString(16).padStart(40, 'a')}` as Address
   for (let index = 0; index < CHECKSUM_ADDRESSES_MAX + 10; index++) checksumAddress(address(index))
   for (let index = 0; index < CHECKSUM_ADDRESSES_MAX; index += 997) {

@@ -22,7 +22,7 @@ function why(field: string, value: unknown): string {
   return 'why' in read ? read.why : 'nothing'
 }
 
-test('an event is read back from the text that its operator signs', () => {
+test('event metadata is read back unchanged from its signed text', () => {
   assert.deepEqual(readEventInfo(bytes(eventText(INFO))), INFO)
   const hash = { ...INFO, image: `0x${'ab'.repeat(32)}` }
   assert.deepEqual(readEventInfo(bytes(eventText(hash))), hash)
@@ -44,7 +44,7 @@ test('event metadata that is not JSON, not UTF-8 or too long is refused', () => 
   })
 })
 
-test('the refusal of event metadata names each wrong field', () => {
+test('the error about invalid event metadata names each wrong field', () => {
   for (const slug of [
     '',
     'Who',

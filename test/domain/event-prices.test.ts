@@ -10,7 +10,7 @@ const quote = (bid: number, ask: number, rest: Partial<EventQuote> = {}): EventQ
   ...rest,
 })
 
-test('the YES price sum of an exclusive event uses mid prices, or last prices where a mid price is missing', () => {
+test('an event’s sum of YES prices uses mid prices, and last prices for markets without a mid price', () => {
   const quotes = [
     quote(400_000, 420_001),
     quote(0, 300_000, { lastPrices: [250_000, 750_000] }),
@@ -23,19 +23,19 @@ test('the YES price sum of an exclusive event uses mid prices, or last prices wh
   })
 })
 
-test('if the bids of an exclusive event sum to more than 1, the excess is reported as a price gap above 0', () => {
+test('if an exclusive event’s best YES bids sum to more than 1, the event’s price gap is positive', () => {
   const quotes = [quote(600_000, 620_000), quote(450_000, 470_000)]
   const { bidSum, askSum, gap } = eventPrices(quotes)
   assert.deepEqual([bidSum, askSum, gap], [1_050_000, 1_090_000, 50_000])
 })
 
-test('if the asks of an exclusive event sum to less than 1, the difference is reported as a price gap below 0', () => {
+test('if an exclusive event’s best YES asks sum to less than 1, the event’s price gap is negative', () => {
   const quotes = [quote(500_000, 520_000), quote(400_000, 430_000)]
   const { bidSum, askSum, gap } = eventPrices(quotes)
   assert.deepEqual([bidSum, askSum, gap], [900_000, 950_000, -50_000])
 })
 
-test('the YES price sum of an event includes the payouts of resolved markets, and omits withdrawn markets', () => {
+test('an event’s sum of YES prices counts payouts of resolved markets, and ignores withdrawn markets', () => {
   const quotes = [
     quote(0, 0, { status: 'resolved', winningOutcome: 0 }),
     quote(0, 0, { status: 'resolved', winningOutcome: 1, lastPrices: [990_000, 0] }),

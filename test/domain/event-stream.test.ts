@@ -15,7 +15,7 @@ const EVENTS = [
   { id: '', event: 'message', data: ' four' },
 ]
 
-test('the parser of text/event-stream returns identical events however the text is split', () => {
+test('the parser of server-sent events returns the same events for every split of the text into chunks', () => {
   const random = randomFrom(11)
   for (let round = 0; round < 200; round++) {
     const reader = new EventStreamReader()
@@ -30,7 +30,7 @@ test('the parser of text/event-stream returns identical events however the text 
   }
 })
 
-test('the buffer for an unfinished event of a text/event-stream is limited', () => {
+test('the parser of server-sent events limits its buffer for an unfinished event', () => {
   const reader = new EventStreamReader()
   assert.throws(() => {
     const line = Buffer.from(`data: ${'x'.repeat(50_000)}\n`)

@@ -72,7 +72,7 @@ test('an unsigned 256-bit integer is read exactly', () => {
   }
 })
 
-test('a trade id contains its market, sequence and fill', () => {
+test('a trade id consists of its market id, sequence number and fill index', () => {
   const marketId = `0x${'1f'.repeat(32)}` as MarketId
   const id = tradeId(marketId, 42, 0)
   assert.equal(id, `${marketId}-42-0`)

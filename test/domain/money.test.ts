@@ -51,7 +51,7 @@ test('several small fills never cost less than one fill of their total size', ()
   )
 })
 
-test('a sale takes the sold proportion of a position’s cost, rounded down', () => {
+test('the cost of a sold part of a position is its proportional share of the total cost, rounded down', () => {
   const amount = fc.bigInt({ min: 0n, max: 2n ** 80n })
   const whole = fc.bigInt({ min: 1n, max: 2n ** 80n })
   fc.assert(
@@ -68,7 +68,7 @@ test('a sale takes the sold proportion of a position’s cost, rounded down', ()
   assert.throws(() => proportionFloor(1n, 0n, 0n), RangeError)
 })
 
-test('the costs of the two halves of a split position add up to the position’s cost', () => {
+test('an amount of collateral is split into two halves without loss, which differ by at most one unit', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 2n ** 80n }), (amount) => {
       const [larger, smaller] = halvesCeil(amount)

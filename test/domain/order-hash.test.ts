@@ -66,13 +66,13 @@ function viemHash(order: Order, domain: OrderDomain): string {
   })
 }
 
-test('an order has the hash that another library computes', () => {
+test('the hash of each example order equals the hash that another library computed', () => {
   for (const { domain, order, digest } of fixture.vectors) {
     assert.equal(orderHash(order as unknown as Order, domain as OrderDomain), digest)
   }
 })
 
-test('the hash of any order equals the hash by the library viem', () => {
+test('the hash of a random order equals the hash that the library viem computes', () => {
   fc.assert(
     fc.property(orders, domains, (order, domain) => {
       assert.equal(orderHash(order, domain), viemHash(order, domain))
@@ -81,7 +81,7 @@ test('the hash of any order equals the hash by the library viem', () => {
   )
 })
 
-test('a single hasher computes the right hash for each of many orders, also with the fast keccak', () => {
+test('an order hasher that is reused for many orders computes the right hash for each', () => {
   const domain = { chainId: 31337, verifyingContract: `0x${'5a'.repeat(20)}` as Address }
   const hash = makeOrderHasher(domain, loadKeccak().keccak256)
   fc.assert(
@@ -96,7 +96,7 @@ test('a single hasher computes the right hash for each of many orders, also with
   )
 })
 
-test('the case of hex digits does not change the hash of an order', () => {
+test('an order with upper-case hex digits has the same hash as with lower-case digits', () => {
   fc.assert(
     fc.property(orders, domains, (order, domain) => {
       const shouted = {
@@ -110,7 +110,7 @@ test('the case of hex digits does not change the hash of an order', () => {
   )
 })
 
-test('a value that is not an order causes an error instead of a hash', () => {
+test('hashing a value that is not a valid order throws an error', () => {
   const { domain, order } = fixture.vectors[0] as unknown as { domain: OrderDomain; order: Order }
   const broken: object[] = [
     { marketId: '0x12' },

@@ -15,7 +15,7 @@ const buy = (price: number, size: number) =>
   }) as const
 const permit = { value: '4210000' as Uint256, deadline: '1900000000' as Uint64 }
 
-test('a permit must cover its order’s cost plus one unit per possible fill, but never more than the order’s size', () => {
+test('a permit’s minimum value is the order’s cost plus a rounding reserve, at most one dollar per share', () => {
   assert.equal(permitValueMin(buy(420_000, 10_000_000)), 4_210_000n)
   assert.equal(permitValueMin(buy(333_333, 1)), 1n)
   assert.equal(permitValueMin(buy(333_333, 3)), 3n)
@@ -55,7 +55,7 @@ test('a sell order with a permit is refused', () => {
   assert.deepEqual([flaw?.rejected, flaw?.field], ['INVALID_PERMIT', 'permitSignature'])
 })
 
-test('the cost of an order never exceeds the minimum value of its permit, however the order is filled', () => {
+test('a permit’s minimum value covers all fills of its order, however the order is divided into fills', () => {
   const price = fc.integer({ min: PRICE_MIN, max: PRICE_MAX })
   const sizes = fc.array(fc.integer({ min: 1, max: 5_000_000 }), { minLength: 1, maxLength: 50 })
   fc.assert(

@@ -20,7 +20,7 @@ const order: Order = {
   makerFeeRecipient: ZERO_ADDRESS,
 }
 
-test('validation finds no flaw in a valid order', () => {
+test('validation reports no error for a correct order', () => {
   assert.deepEqual(orderFlaws(order, NOW_SEC), [])
 })
 
@@ -45,7 +45,7 @@ const FLAWED: [string, Partial<Record<keyof Order, unknown>>, string, string][] 
 ]
 
 for (const [what, change, code, field] of FLAWED) {
-  test(`validation of an order reports ${what}, and names the field`, () => {
+  test(`validation of an order reports ${what} and the name of the wrong field`, () => {
     const flaws = orderFlaws({ ...order, ...change } as Order, NOW_SEC)
     assert.deepEqual(
       flaws.map(({ rejected, field }) => [rejected, field]),
@@ -68,7 +68,7 @@ test('an order may expire at the maximum lifetime, and not one second later', ()
   assert.equal(orderFlaws(until(2 ** 60), NOW_SEC, 36_500).length, 1)
 })
 
-test('validation of an order reports all flaws together', () => {
+test('if an order has several errors, validation reports all of them at once', () => {
   const flaws = orderFlaws({ ...order, price: 0 as Price, size: 0 as Shares }, NOW_SEC)
   assert.deepEqual(
     flaws.map((flaw) => flaw.rejected),
@@ -76,7 +76,7 @@ test('validation of an order reports all flaws together', () => {
   )
 })
 
-test('an expiration beyond the range of JavaScript numbers is read as the largest exact integer', () => {
+test('an expiration above 2^53 is treated as the largest exact integer, and is valid', () => {
   assert.equal(expiresAtSec('18446744073709551615' as Uint64), Number.MAX_SAFE_INTEGER)
   assert.equal(expiresAtSec('9007199254740991' as Uint64), Number.MAX_SAFE_INTEGER)
   assert.equal(expiresAtSec('1800000060' as Uint64), 1_800_000_060)
@@ -86,7 +86,7 @@ test('an expiration beyond the range of JavaScript numbers is read as the larges
   )
 })
 
-test('a rejection is a return value, and a fault is a thrown error', () => {
+test('reject() returns a value that isRejection() recognises, and Fault is an Error with a code', () => {
   assert.deepEqual(reject('NOT_FOUND'), { rejected: 'NOT_FOUND' })
   assert(isRejection(reject('INVALID_FIELD', 'order.price', 'no')))
   assert(!isRejection({ status: 'accepted' }) && !isRejection(null) && !isRejection('rejected'))

@@ -31,7 +31,7 @@ const proposal: ProposeResolution = {
   outcome: true,
 }
 
-test('on a main chain, a proposal needs the proposer’s bond; on a test chain, the relayer may pay the bond', () => {
+test('a relayed proposal needs the proposer’s bond on a main chain, but not on a test chain', () => {
   assert.equal(relayFlaw(proposal, terms, NOW_SEC), undefined)
   const main = { ...terms, role: 'main' } as const
   assert.equal(relayFlaw(proposal, main, NOW_SEC)?.field, 'bondPermitDeadline')
@@ -43,7 +43,7 @@ test('on a main chain, a proposal needs the proposer’s bond; on a test chain, 
   }
 })
 
-test('the deadline of a relayed operation must be in the future, and before the maximum', () => {
+test('a relayed operation is refused if its deadline is past or too far in the future', () => {
   const at = (deadline: number) =>
     relayFlaw({ ...proposal, ...permit(deadline) }, terms, NOW_SEC)?.field
   assert.equal(at(NOW_SEC), 'deadline')

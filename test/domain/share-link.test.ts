@@ -4,7 +4,7 @@ import { eventPath, marketPath, parseEventLink, shortIdOf } from '#domain/share-
 
 const id = `0x3FA9C1D2E4B5${'0'.repeat(52)}`
 
-test('a share link has the words of the market’s question and the first digits of its id', () => {
+test('a market’s share link contains the words of its question and the first digits of its id', () => {
   const cases = {
     'Will it rain in Delphi?': '/m/will-it-rain-in-delphi-3fa9c1d2e4b5',
     'Ça va — 5 %?': '/m/ca-va-5-3fa9c1d2e4b5',
@@ -29,7 +29,7 @@ test('a share link of an event has its slug and the first digits of its hash', (
   assert.deepEqual(parseEventLink('who-wins-3fa9c1d2e4b5'), {
     ...{ slug: 'who-wins', hashStart: '0x3fa9c1d2e4b5' },
   })
-  // A slug may itself end with hex digits.
+  // Only the last group is the hash, even if the slug ends with hex digits.
   assert.equal(parseEventLink('a-abababababab-3fa9c1d2e4b5')?.slug, 'a-abababababab')
   for (const name of ['', 'who-wins', '3fa9c1d2e4b5', '-3fa9c1d2e4b5', 'who-wins-3FA9C1D2E4B']) {
     assert.equal(parseEventLink(name)?.slug || undefined, undefined, name)

@@ -23,7 +23,7 @@ const chain = {
   stablecoin: { address: address('33'), domainName: 'USD Coin', domainVersion: '2' },
 }
 
-test('the EIP-712 type strings equal the published type strings', () => {
+test('the EIP-712 type string of each signed message equals its published text', () => {
   const schemes = signatureSchemes(chain)
   const strings = Object.fromEntries(
     Object.entries(schemes).map(([name, { primaryType, types }]) => [
@@ -57,7 +57,7 @@ test('the EIP-712 type strings equal the published type strings', () => {
   })
 })
 
-test('every EIP-712 domain names its contract, except the domains of operations on a market', () => {
+test('each EIP-712 domain contains its contract’s address, except for proposals and settlements of a market', () => {
   const { order, ctfApproval, ctfRedemption, stablecoinPermit, proposeResolution, settleMarket } =
     signatureSchemes(chain)
   assert.deepEqual(order.domain, {
@@ -80,7 +80,7 @@ test('every EIP-712 domain names its contract, except the domains of operations 
   })
 })
 
-test('the types of a signed message can be passed to an EIP-712 library unchanged', () => {
+test('an EIP-712 library computes the same order hash from the published scheme as from our types', () => {
   const scheme = signatureSchemes(chain).order
   const message = {
     marketId: `0x${'ab'.repeat(32)}`,

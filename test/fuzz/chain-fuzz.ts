@@ -1,7 +1,7 @@
 /**
- * Feeds the indexer with logs of every event that the exchange reads. Between logs of honest activity come logs with
- * values that no honest contract writes. The indexer must always reach the newest block, and its sums of the honest
- * events in the database must be exact.
+ * Feeds the indexer with logs of every event that the exchange reads. Most of the logs are hostile: no honest contract
+ * writes their values. The indexer must always reach the newest block, and its sums of the honest events in the
+ * database must be exact.
  */
 
 import assert from 'node:assert/strict'
@@ -265,8 +265,7 @@ class Flow {
     if (garbles && how === 0) data = data.slice(0, 2 + 2 * random.int(0, 40)) as Hex
     if (garbles && how === 1) data = random.hex(random.int(0, 200)) as Hex
     if (garbles && how === 2) topics.splice(random.int(1, topics.length), 1)
-    // An intact event that locks collateral in a market changes the expected sum, even if the event is
-    // hostile.
+    // A complete hostile log may lock or release collateral of a market. Then it also changes the expected sum.
     const told = { address, topics, data }
     const isWhole = data === whole && topics.length === indexed
     const effects = isWhole ? this.lockedBy(event.name, address, event, values) : []
@@ -318,7 +317,7 @@ class Flow {
     }
     if (type === 'address') {
       const { stablecoin, settlement } = contracts
-      // The account is never an honest holder, because the balances of honest holders are compared.
+      // Never pick an honest holder here, because the test compares the balances of honest holders.
       const clean = random.pick([
         ZERO_ADDRESS,
         `0x${'f'.repeat(40)}`,
@@ -560,7 +559,7 @@ function logOf(abi: Abi, address: Address, name: string, args: Record<string, un
   }
 }
 
-/** Returns an ABI type that takes the same slots as this one and accepts any bits. */
+/** Returns an ABI type that is encoded like this one, but accepts values that are invalid for it. */
 function rawType(type: string): string {
   if (type.endsWith('[]')) return 'uint256[]'
   if (type === 'string') return 'bytes'

@@ -47,7 +47,7 @@ export function faultsOf(
     const ours = headers.has('x-request-id')
     const length = headers.get('content-length')
     if (!ours && length === undefined && headers.get('connection') === 'close') {
-      // The connection closes after an answer of the library itself.
+      // The HTTP library sent this answer without a length. It ends when the connection closes.
       seen.push(`${status} of the library`)
       faults.push(...contentFaults(status, ours, headers, rest))
       break
@@ -75,8 +75,8 @@ function contentFaults(
   body: string,
 ): string[] {
   const faults: string[] = []
-  // The library itself answers requests that cannot be parsed as HTTP. It answers unknown HTTP versions with
-  // 505.
+  // The HTTP library itself answers requests that it cannot parse. Its status 505 for an unknown HTTP version is not a
+  // fault.
   if (status >= 500 && status !== 503 && (ours || status !== 505)) faults.push(`status ${status}`)
   if (!ours) return faults
   if (headers.get('x-content-type-options') !== 'nosniff') faults.push('no nosniff')

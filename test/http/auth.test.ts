@@ -85,7 +85,7 @@ type Row = readonly [
 const bearer = (fields: Record<string, unknown> = {}, by = live) =>
   `Bearer ${mint(by, NOW_MS, fields)}`
 const bearerOf = (payload: unknown, by = live) => `Bearer ${tokenOf(payload, by.privateKey)}`
-/** Returns a token whose two segments are changed as text. */
+/** Makes a token, and returns it after `change` has edited its two segments. */
 const cut = (change: (payload: string, signature: string) => string) => {
   const [payload = '', signature = ''] = mint(live, NOW_MS).split('.')
   return `Bearer ${change(payload, signature)}`
@@ -349,7 +349,7 @@ test('a request token with one changed character is refused', async () => {
   assert.deepEqual(answer, { keyId: live.key.id, address: live.key.address })
 })
 
-test('the nonce of a request token is accepted only once across all threads, regardless of upper or lower case', async () => {
+test('a request token’s nonce is accepted only once across all threads, in upper or lower case', async () => {
   const memory = makeSharedTable(1_000, 'secret')
   const here = given({ nonces: makeNonceLedger(memory) }).authenticator
   const there = given({ nonces: makeNonceLedger(memory) }).authenticator
@@ -368,7 +368,7 @@ test('the nonce of a request token is accepted only once across all threads, reg
   assert.ok('keyId' in ofOther, 'another key may use the same nonce')
 })
 
-test('if a request token is sent a hundred times simultaneously, one request is accepted', async () => {
+test('if a client sends one request token a hundred times at once, only one request is accepted', async () => {
   const { authenticator } = given()
   const header = `Bearer ${mint(live, NOW_MS)}`
   const answers = await Promise.all(
@@ -386,7 +386,7 @@ test('a request token with a wrong signature does not use up its nonce', async (
   assert.ok('keyId' in (await authenticator.identify(`Bearer ${token}`)))
 })
 
-test('the nonce of a request token can be used again after the token has expired, and not before', async () => {
+test('a key can use a nonce again only after the token with this nonce has expired', async () => {
   const { authenticator, clock } = given()
   const nonce = freshNonce()
   const send = () => authenticator.identify(`Bearer ${mint(live, clock.nowMs(), { n: nonce })}`)
@@ -412,7 +412,7 @@ test('a request token is refused with OVERLOADED if there is no room to record i
   assert.ok('keyId' in (await authenticator.identify(`Bearer ${mint(live, clock.nowMs())}`)))
 })
 
-test('request tokens issued before the server’s start count as expired, unless tokens are reusable', async () => {
+test('after a restart, the server refuses older single-use tokens as expired, but accepts older reusable tokens', async () => {
   const startedAtMs = NOW_MS - 10_500
   const before = { ts: NOW_SEC - 11 }
   const once = given({ startedAtMs }).authenticator
@@ -445,7 +445,7 @@ test('the body of a request is parsed only after its sender is authenticated', a
   )
 })
 
-test('many requests with one key cause one database query per minute', async () => {
+test('requests with one API key cause at most one database query per minute', async () => {
   const { authenticator, clock, asked } = given()
   const many = () =>
     Promise.all(
@@ -479,7 +479,7 @@ test('a revoked key is refused at once by the server that received the revocatio
   assert.deepEqual(await sendSecond(), { rejected: INACTIVE[0] })
 })
 
-test('a cached key is confirmed without a database query, except after a lost connection to the store', async () => {
+test('a front confirms a cached API key without a database query unless it may have missed a revocation', async () => {
   const { authenticator, clock, byId, asked } = given()
   const principal = await authenticator.identify(bearer())
   assert.deepEqual(await authenticator.confirm(live.key.id), principal)
@@ -493,7 +493,7 @@ test('a cached key is confirmed without a database query, except after a lost co
   })
 })
 
-test('if a key’s revocation arrives while the key is read from the database, the key is not cached', async () => {
+test('if an API key is revoked while it is read from the database, the key is not cached', async () => {
   const gates = [Promise.withResolvers<ApiKey>(), Promise.withResolvers<ApiKey>()]
   let asked = 0
   const { authenticator } = given({ findKey: () => gates[asked++]!.promise })
@@ -506,7 +506,7 @@ test('if a key’s revocation arrives while the key is read from the database, t
   assert.deepEqual(await late, { rejected: INACTIVE[0] })
 })
 
-test('while the database is unavailable, cached keys are accepted and other keys are refused', async () => {
+test('while the database is unavailable, a front accepts only requests with cached API keys', async () => {
   let away = false
   const keys = new Map([live, other].map(({ key }) => [key.id, key]))
   const { authenticator, clock } = given({
@@ -533,7 +533,7 @@ test('while the database is unavailable, cached keys are accepted and other keys
   await assert.rejects(send(live), { code: 'STORE_UNAVAILABLE' })
 })
 
-test('a database that does not answer delays a request with a cached key by only half a second', async () => {
+test('if the database does not answer, a request with a cached key waits at most half a second', async () => {
   let hangs = false
   const never = new Promise<never>(() => undefined)
   const { authenticator, clock } = given({ findKey: async () => (hangs ? never : live.key) })
@@ -547,7 +547,7 @@ test('a database that does not answer delays a request with a cached key by only
   assert.ok('keyId' in (await waiting))
 })
 
-test('a newly registered key and a key known not to exist need no database query', async () => {
+test('a newly registered API key, or one recently not found, is checked without a database query', async () => {
   const { authenticator, clock, asked, byId } = given()
   const send = (by: TestKey) => authenticator.identify(`Bearer ${mint(by, clock.nowMs())}`)
   byId.delete(other.key.id)
@@ -558,14 +558,14 @@ test('a newly registered key and a key known not to exist need no database query
   authenticator.registered(other.key)
   assert.ok('keyId' in (await send(other)))
   assert.equal(asked(), 1)
-  // If messages of the store may have been missed, every key is looked up again.
+  // If the front may have missed messages of the store, it looks up every key again.
   clock.advance(1)
   authenticator.mayHaveMissed()
   assert.deepEqual(await send(other), { rejected: 'UNAUTHORIZED_KEY_NOT_FOUND' })
   assert.equal(asked(), 2)
 })
 
-test('the number of simultaneous lookups of unknown keys is limited, and a cached key does not wait', async () => {
+test('a front limits simultaneous lookups of unknown API keys, while a cached key needs no lookup', async () => {
   const never = new Promise<never>(() => undefined)
   const { authenticator, clock } = given({
     findKey: async (id) => (id === live.key.id ? live.key : never),
@@ -586,7 +586,7 @@ test('the number of simultaneous lookups of unknown keys is limited, and a cache
   assert.ok('keyId' in (await send(live)))
 })
 
-/** Returns the result, and whether it was available before the event loop turned. */
+/** Returns the result, and whether the work finished before the event loop turned. */
 async function atOnce<Result>(work: Promise<Result>): Promise<[Result, boolean]> {
   let turned = false
   setImmediate(() => {
@@ -595,7 +595,7 @@ async function atOnce<Result>(work: Promise<Result>): Promise<[Result, boolean]>
   return [await work, !turned]
 }
 
-test('the signature of a reusable token is verified once, but its key and its expiration are checked on every request', async () => {
+test('a reusable token’s signature is verified once, but its key and expiration on every request', async () => {
   const { authenticator, clock, byId } = given({ singleUse: false })
   const header = bearer()
   const principal = { keyId: live.key.id, address: live.key.address }
@@ -611,7 +611,7 @@ test('the signature of a reusable token is verified once, but its key and its ex
   assert.equal(await refusal(`Bearer ${payload}.${forged}`), SIGNATURE[0])
   assert.equal(authenticator.remembered, 1)
 
-  // If the id belongs to another public key now, the cached result does not apply.
+  // The key's id now belongs to another public key, so the cached check of the signature must not apply.
   byId.set(live.key.id, { ...live.key, publicKey: other.key.publicKey })
   clock.advance(1_000)
   authenticator.revoked([live.key.id])

@@ -147,7 +147,7 @@ test('wrong types, missing fields and unknown fields are refused, and the error 
   assert.equal((await postText(`${url}/orders`, order())).status, 200)
 })
 
-test('an error does not repeat a long unknown name at full length', async (t) => {
+test('the error about an unknown field stays short even if the field’s name has 30,000 characters', async (t) => {
   const { url } = await startObserved(t)
   const name = 'n'.repeat(30_000)
   for (const body of [order({ [name]: '1' }), `{"${name}":1,"${name}":1}`]) {
@@ -276,7 +276,8 @@ test('bodies that are too large are refused, with and without Content-Length', a
   assert.equal((await postText(`${url}/orders`, fits)).status, 200)
   for (const bytes of [65_537, 1_000_000, 20_000_000]) {
     const response = await postText(`${url}/orders`, ' '.repeat(bytes)).catch(() => undefined)
-    // If the body exceeds a limit, the front disconnects while the client still writes, so the answer may be lost.
+    // If a body is far above the limit, the front closes the connection while the client still writes. The client may
+    // then lose the answer.
     if (response === undefined) assert.equal(bytes, 20_000_000)
     else await assertError(response, 413, 'BODY_TOO_LARGE')
   }
@@ -287,7 +288,7 @@ test('bodies that are too large are refused, with and without Content-Length', a
   assert.equal(front.inFlight(), 0)
 })
 
-test('a route for a single item refuses a large body, and the error names the limit', async (t) => {
+test('a route for one item refuses a body above 4096 bytes, and the error gives this limit', async (t) => {
   const { url } = await startObserved(t)
   assert.equal((await postText(`${url}/maybe`, '{}'.padEnd(4_096, ' '))).status, 200)
   const response = await postText(`${url}/maybe`, '{}'.padEnd(4_097, ' '))
@@ -304,7 +305,7 @@ test('a request whose body length is ambiguous is refused, and its connection is
     'HEAD /who HTTP/1.1\r\nhost: x\r\n',
   ]
   const chunks = '2\r\n{}\r\n0\r\n\r\n'
-  // Header lines, each with the body that the HTTP library would read.
+  // Pairs of ambiguous header lines and the body that the HTTP library would read after them.
   const twice: [lines: string, body: string][] = [
     ['content-length: 2\r\ncontent-length: 4\r\n', '{}'],
     ['content-length: 4\r\ncontent-length: 2\r\n', '{}  '],
@@ -321,7 +322,7 @@ test('a request whose body length is ambiguous is refused, and its connection is
     for (const [lines, body] of twice) {
       const text = `${head}${lines}\r\n${body}`
       const method = head.startsWith('HEAD') ? 'head' : 'other'
-      // The client waits for two responses, but the connection ends after the first.
+      // The client reads up to two responses, but the front closes the connection after the first.
       const responses = await sendRaw(front.port, text, 2, method)
       const field = lines.slice(0, lines.indexOf(':'))
       const told = responses.map(({ status, body: answer }) => [
@@ -337,7 +338,7 @@ test('a request whose body length is ambiguous is refused, and its connection is
   }
 })
 
-test('after a chunked body, the connection serves no further request, because servers may disagree on the body’s end', async (t) => {
+test('the server closes a connection after a chunked body, so no hidden second request is served', async (t) => {
   const { front } = await startObserved(t)
   const next = 'GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n'
   const json = 'content-type: application/json\r\n'
@@ -351,7 +352,7 @@ test('after a chunked body, the connection serves no further request, because se
     for (const chunks of ['2\r\n{}\r\n0\r\n\r\n', '2\r\n{}XX0\r\n\r\n', '2 \r\n{}\r\n0\r\n\r\n']) {
       const text = `${head}host: x\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`
       const method = head.startsWith('HEAD') ? 'head' : 'other'
-      // The client waits for two responses, but the connection ends after the first.
+      // The client reads up to two responses, but the front closes the connection after the first.
       const alone = await sendRaw(front.port, text, 2, method)
       assert.equal(alone.length, 1, text)
       const all = await sendRaw(front.port, text + next, 2, method)
@@ -442,7 +443,7 @@ test('a client that never reads its answers does not slow down other clients', a
   while (front.inFlight() > 0) await fetch(`${url}/healthz`)
 })
 
-test('requests that violate HTTP are refused', async (t) => {
+test('the server refuses requests with malformed headers, lengths or chunks, and stays available', async (t) => {
   const { front, url } = await startObserved(t)
   const get = 'GET /healthz HTTP/1.1\r\nhost: x\r\n'
   const post = 'POST /orders HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n'
@@ -461,7 +462,7 @@ test('requests that violate HTTP are refused', async (t) => {
     const [response] = await sendRaw(front.port, text)
     assert.equal(response?.status, status, text.slice(0, 120))
   }
-  // The library waits for the rest of these requests, so the test closes the connection.
+  // The HTTP library waits for the rest of these requests, so the test closes the connection.
   for (const text of [
     'GARBAGE\r\n\r\n',
     `${get}bad header\r\n\r\n`,
@@ -476,7 +477,7 @@ test('requests that violate HTTP are refused', async (t) => {
   assert.equal(front.inFlight(), 0)
 })
 
-test('random bytes after the beginning of a request never end the process', async (t) => {
+test('requests with random bytes do not end the process', async (t) => {
   const { front, url } = await startObserved(t)
   const seed = Date.now() % 2 ** 31
   t.diagnostic(`seed ${seed}`)

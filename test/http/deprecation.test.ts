@@ -7,7 +7,7 @@ import { startTestFront, testRoutes } from './front-fixture.ts'
 const routes = testRoutes({ wait: async () => undefined })
 const NEEDS = 'GET /needs'
 
-test('an answer of a deprecated route names the dates of the deprecation and the page to read', async (t) => {
+test('an answer of a deprecated route has headers with the deprecation date, the end date and a link', async (t) => {
   const link = 'https://example.org/needs'
   const marked = withDeprecations(routes, {
     [NEEDS]: { since: '2026-11-18', sunset: '2027-06-01', link },
@@ -34,7 +34,7 @@ test('the API document marks a deprecated operation', async () => {
   assert.equal(paths['/orders']?.post?.deprecated, undefined)
 })
 
-test('a deprecation of an unknown route, or without a date, prevents the start', async (t) => {
+test('the start fails if a deprecation has no date or belongs to an unknown route', async (t) => {
   assert.throws(() => withDeprecations(routes, { 'GET /gone': { since: '2026-11-18' } }), /exist/)
   for (const since of ['soon', '2026-13-01']) {
     const [first] = withDeprecations(routes, { 'GET /echo/{marketId}': { since } })

@@ -22,8 +22,8 @@ function fixture() {
     nowMs += ms
   }
   /**
-   * Does the work now if it is the turn of this IP address, otherwise later. Returns false if too much work already
-   * waits.
+   * Does the work at once if it is the turn of this IP address. Otherwise queues the work, and returns false if the
+   * queue is full.
    */
   const ask = (ip: string, name = ip, ms = SLICE_MS / 2): boolean => {
     const run = work(name, ms)
@@ -39,7 +39,7 @@ function fixture() {
   return { turns, done, ask, pass, slice: () => slices.shift()?.(), slices }
 }
 
-test('if a turn of the event loop reaches its time limit, the remaining work waits, and the IP address that used the least time is served first', () => {
+test('when requests must wait for the event loop, the IP address that used the least time comes first', () => {
   const { done, ask, slice, slices } = fixture()
   for (let count = 1; count <= 6; count++) ask('a', `a${count}`)
   for (let count = 1; count <= 4; count++) ask('b', `b${count}`)
@@ -55,7 +55,7 @@ test('if a turn of the event loop reaches its time limit, the remaining work wai
   assert.equal(slices.length, 0, 'nothing is planned while nothing waits')
 })
 
-test('an IP address with cheap requests is served more often than one with expensive requests', () => {
+test('an IP address with cheap requests gets more answers than one with expensive requests', () => {
   const { done, ask, slice } = fixture()
   for (let count = 0; count < 20; count++) {
     ask('dear', 'dear', 2 * SLICE_MS)
@@ -66,7 +66,7 @@ test('an IP address with cheap requests is served more often than one with expen
   assert((counted.get('cheap')?.length ?? 0) >= 3 * (counted.get('dear')?.length ?? 0), done.join())
 })
 
-test('an IP address that has been quiet for a moment is served before all other addresses', () => {
+test('an IP address that has just been quiet is served before addresses whose requests already wait', () => {
   const { done, ask, pass } = fixture()
   for (let each = 0; each < 100; each++) for (let count = 0; count < 10; count++) ask(`${each}`)
   done.length = 0
@@ -77,7 +77,7 @@ test('an IP address that has been quiet for a moment is served before all other 
   assert.deepEqual(done, ['modest', 'another'], 'its second request waits')
 })
 
-test('one long waiting task resumes per event-loop turn, and its duration counts against the task’s IP address', async () => {
+test('one waiting task resumes per event-loop turn, and its time is charged to its IP address', async () => {
   const { turns, pass, slice, slices } = fixture()
   assert.equal(turns.next('a'), undefined)
   const resumed: string[] = []
@@ -99,14 +99,14 @@ test('one long waiting task resumes per event-loop turn, and its duration counts
   assert.equal(slices.length, 0)
 })
 
-test('the used time of busy IP addresses is not forgotten when very many addresses send requests', () => {
+test('requests of very many IP addresses do not erase the time that busy addresses have used', () => {
   const { turns } = fixture()
   for (let at = 0; at < ADDRESSES_MAX; at++) turns.done(`address ${at}`, 990)
   turns.done('one more', 990)
   assert.equal(turns.begin(`address ${ADDRESSES_MAX - 1}`), undefined)
 })
 
-test('if too much work waits, some work of the IP address with the most waiting work is refused', () => {
+test('if too many bytes wait, work of the IP address with the most waiting bytes is refused', () => {
   const { turns } = fixture()
   const refused: string[] = []
   const wait = (ip: string, bytes: number) =>
@@ -118,7 +118,7 @@ test('if too much work waits, some work of the IP address with the most waiting 
   assert.deepEqual(refused, ['greedy'])
 })
 
-test('the number of waiting requests is limited, for one IP address and in total', () => {
+test('the number of waiting requests has a limit per IP address and a limit in total', () => {
   const { turns } = fixture()
   const refused: string[] = []
   const wait = (ip: string) =>
@@ -171,7 +171,7 @@ const MAYBE =
   `POST /maybe HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: ${BODY.length}` +
   `\r\n\r\n${BODY}`
 
-test('while requests of one IP address wait, requests of another IP address and health checks are answered', async (t) => {
+test('waiting requests of one IP address delay neither requests of other addresses nor health checks', async (t) => {
   const { front, ask, free, waiting } = await startSlowFront(t)
   free.add(MODEST)
   const read = await ask(GREEDY, WHO)
@@ -197,7 +197,7 @@ test('a request of an IP address with too many waiting requests gets 429', async
   }
 })
 
-test('answers to reads that complete simultaneously wait in the queue of their IP address', async (t) => {
+test('if several slow reads of one IP address finish together, their answers wait in that address’s queue', async (t) => {
   const { ask, waiting, finishSlow } = await startSlowFront(t)
   const reads = [1, 2, 3].map(() => ask(GREEDY, WHO.replace('/who', '/slow')))
   for (const read of reads) await read
@@ -209,7 +209,7 @@ test('answers to reads that complete simultaneously wait in the queue of their I
   for (const read of reads) assert.equal((await (await read).answered)?.status, 200)
 })
 
-test('over HTTP, all IPv6 addresses of one /64 count as one client when work must wait', async (t) => {
+test('all addresses of one IPv6 /64 share one queue for waiting HTTP requests', async (t) => {
   let nowMs = 1_000
   const slices: (() => void)[] = []
   const turns = makeFairTurns({ nowMs: () => nowMs, soon: (slice) => void slices.push(slice) })

@@ -32,7 +32,7 @@ test('every media type other than JSON is refused, however long it is', () => {
   }
 })
 
-test('the best encoding that a client accepts is chosen, and never one that it refuses', () => {
+test('the server chooses the best encoding that the client accepts, and none that the client refuses', () => {
   const cases: [accepted: string, encoding: 'br' | 'gzip' | undefined][] = [
     ['', undefined],
     ['identity', undefined],

@@ -8,7 +8,7 @@ const listOf = (text: string, times: number) => ({
   items: [{ status: 200, raw: JSON.stringify(text.repeat(times)) }] as RawReply[],
 })
 
-test('a long list that changes faster than it can be compressed is sent uncompressed, and a short list always compressed', async () => {
+test('a long list that changes during compression is sent uncompressed; a short list is always compressed', async () => {
   let nowMs = 0
   const joined = joinAnswers({ listsMax: 10, nowMs: () => nowMs })
   const encoding = async (name: string, list: ReturnType<typeof listOf>) => {

@@ -6,7 +6,7 @@ import { sampleOf } from '../support/sample.ts'
 
 const parse = (text: string) => parseJson(Buffer.from(text))
 
-test('JSON of integers and strings is parsed like JSON.parse does', () => {
+test('the server’s JSON parser returns the same values as JSON.parse for random integers, strings and objects', () => {
   const seed = Date.now()
   const { tree } = fc.letrec((tie) => ({
     tree: fc.oneof(
@@ -38,7 +38,7 @@ test('integers above 2^53 are parsed exactly', () => {
   assert.deepEqual(parse('[1 , 22\n,333]').value, [1, 22, 333])
 })
 
-test('numbers that are not written as integers are refused', () => {
+test('the JSON parser accepts only numbers that are written as exact integers', () => {
   for (const numeral of ['1.5', '1.0', '1e3', '1E3', '0.1', '-0', '1e999', '9'.repeat(30)]) {
     assert.deepEqual(parse(`{"a":${numeral}}`).value, { a: Number.NaN }, numeral)
   }
@@ -89,7 +89,7 @@ test('JSON with too deep nesting is refused', () => {
   assert.equal(parse(nested(32_000)).rejection?.rejected, 'INVALID_JSON')
 })
 
-test('JSON text with too many values for its length is refused before it is parsed', () => {
+test('JSON text with too many values for its length is refused without being parsed', () => {
   const cases = [
     `{"orders":[${Array.from({ length: 20_000 }, () => '{}').join(',')}]}`,
     `[${Array.from({ length: 5_000 }, () => '1').join(',')}]`,
@@ -105,7 +105,7 @@ test('JSON text with too many values for its length is refused before it is pars
   }
   const long = parse(`{"a":[${Array.from({ length: 100 }, () => '9007199254740993').join(',')}]}`)
   assert.match(long.rejection?.detail ?? '', /at most 45 numbers that are long or not integers$/)
-  // The largest request of the API: a hundred orders with permits, with all numbers in their longest form.
+  // A large batch that must be accepted: 70 orders with permits, with all numbers in their longest form.
   const hex = (bytes: number) => `0x${'a'.repeat(bytes * 2)}`
   const numbers = { nonce: 2 ** 53 - 1, expiration: 1_900_000_000, price: 1, size: 1, side: 0 }
   const order = { marketId: hex(32), trader: hex(20), makerFeeRecipient: hex(20), ...numbers }

@@ -17,7 +17,7 @@ const KEY: Principal = { keyId: 'k', address: `0x${'11'.repeat(20)}` as Address 
 const PROMPT = 100
 const WHO = 'GET /who HTTP/1.1\r\nhost: a\r\n\r\n'
 
-test('after 100 refusals, further refusals to an IP address are marked for delay, but not those to other addresses or keys', () => {
+test('after 100 refusals, further refusals to the same IP address are delayed, but refusals to other clients are not', () => {
   let nowMs = 1
   const settings = { ...LIMITS, ipBurst: 1, ipPerSecond: 0.001, keyBurst: 1, keyPerSecond: 0.001 }
   const { limit } = makeLimiter(settings, makeSharedTable(100, 's'), () => nowMs)
@@ -72,7 +72,7 @@ async function startFlooded(t: TestContext, settings: Partial<FrontSettings> = {
   return { front, url, clock, ask, waiting, insist }
 }
 
-test('refusals to an IP address with many refusals are delayed, and the delay takes no capacity from other clients', async (t) => {
+test('delayed refusals to a flooding IP address do not count as requests in flight', async (t) => {
   const { front, url, clock, ask, waiting, insist } = await startFlooded(t, {
     requestsInFlightMax: 1,
   })
@@ -115,7 +115,7 @@ test('refusals behind a trusted proxy are never delayed, because the connection 
   assert.equal(await waiting(), 0)
 })
 
-test('after many refused connections of an IP address, its next connections are closed without an answer', async (t) => {
+test('after many refused connections, further connections of this IP address are closed without an answer', async (t) => {
   const limits = { ...LIMITS, ipBurst: 10, ipPerSecond: 0.001, connectionCost: 10 }
   const limiter = makeLimiter(limits, makeSharedTable(100, 's'), () => 1)
   const services = { readiness: () => ({}), ...limiter }

@@ -25,7 +25,7 @@ import { ARRIVAL, LIMITS } from './limit-fixture.ts'
 
 const KEY: Principal = { keyId: 'k', address: `0x${'11'.repeat(20)}` as Address }
 
-test('an IP address never spends more than its burst and its rate allow, on any number of threads', () => {
+test('the threads of an exchange together limit an IP address exactly like one token bucket', () => {
   withSeeds([1, 2, 3, 4, 5, 6, 7, 8], (random) => {
     const ipPerSecond = random.int(1, 2_000)
     const ipBurst = random.int(100, 5_000)
@@ -35,7 +35,7 @@ test('an IP address never spends more than its burst and its rate allow, on any 
     const settings: LimitSettings = { ...LIMITS, ...costs, ipPerSecond, ipBurst }
     const threads = Array.from({ length: 4 }, () => makeLimiter(settings, memory, () => nowMs))
     const drawn: { atMs: number; cost: number }[] = []
-    // A simple model of a bucket, to detect refusals of requests that had to be allowed.
+    // A simple model of a bucket, which tells whether a request must be allowed or refused.
     let tokens = ipBurst
     let countedAtMs = nowMs
     for (let step = 0; step < 600; step++) {
@@ -67,7 +67,7 @@ test('an IP address never spends more than its burst and its rate allow, on any 
   })
 })
 
-test('units that a client spent at another machine are subtracted from its local bucket, but never below zero', () => {
+test('units that a client spends at one machine are also subtracted at other machines', () => {
   let nowMs = 5_000
   const here = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs)
   const draws = makeDraws(2)
@@ -79,7 +79,8 @@ test('units that a client spent at another machine are subtracted from its local
   const read = (ip: string) => there.limit({ ...ARRIVAL, ip, cost: 'read' }, undefined)
   for (let times = 0; times < 3; times++) assert(read('10.0.0.1').allowed)
   assert(read('10.0.0.2').allowed)
-  // A message between fronts has room for the draws of two addresses, so the draws of the third address are left out.
+  // A message between machines has room for the spent units of two IP addresses. So the message does not contain the
+  // units that the third address spends.
   assert(read('10.0.0.3').allowed)
   const taken = draws.take()
   assert.deepEqual(draws.take(), [])
@@ -94,14 +95,14 @@ test('units that a client spent at another machine are subtracted from its local
   assert.equal(leftOf(here, '10.0.0.1'), LIMITS.ipBurst)
 })
 
-test('malformed reports of spent units from other machines are ignored', () => {
+test('a front ignores malformed reports of spent units from other machines', () => {
   for (const said of [undefined, null, 5, 'text', {}]) assert.deepEqual(readDraws(said), [])
   const draw = ['ip 10.0.0.1', 5, 10] as const
   const odd = [null, 5, [], ['a'], ['a', '5', 10], ['a', -5, 10], ['a', 5, null], [1, 5, 10]]
   assert.deepEqual(readDraws([...odd, draw]), [draw])
 })
 
-test('orders without sufficient funds have a separate burst and rate limit, on every path', () => {
+test('orders without sufficient funds have their own rate limit, which reads and cancels do not share', () => {
   let nowMs = 5_000
   const draws = makeDraws(9)
   const limiter = makeLimiter(LIMITS, makeSharedTable(50, 's'), () => nowMs, draws.note)
@@ -124,7 +125,8 @@ test('orders without sufficient funds have a separate burst and rate limit, on e
   )
   nowMs += 1_000 / perSecond
   assert.equal(unfunded.waitSec('10.0.0.1', KEY), 0)
-  // Orders that were in flight at the first refusal bring the bucket below zero, which delays later orders.
+  // Orders that were in flight when the address was first refused still count. They bring its bucket below zero, so
+  // later orders must wait longer.
   count('10.0.0.1', 1 + 5 * perSecond)
   assert.equal(unfunded.waitSec('10.0.0.1', undefined), 6)
   nowMs += 5_000
@@ -141,7 +143,7 @@ test('orders without sufficient funds have a separate burst and rate limit, on e
   )
 })
 
-test('response headers name the units left, the time until the bucket is full, and the time to wait', () => {
+test('rate-limit headers show the remaining units, the time until all units return, and the wait after a refusal', () => {
   let nowMs = 5_000
   const { limit } = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs)
   const write = { ...ARRIVAL, cost: 'write' } as const
@@ -183,7 +185,7 @@ test('API keys and IP addresses have separate buckets, and all addresses of an I
   assert.equal(limitMore(write, KEY, 99).headers['ratelimit-limit'], '500')
 })
 
-test('many new IP addresses do not evict the bucket of a client that has spent much', () => {
+test('a client that has used up its units stays limited after requests from a thousand new IP addresses', () => {
   const nowMs = 1
   const { limit, limitMore } = makeLimiter(LIMITS, makeSharedTable(1, 's'), () => nowMs)
   assert.ok(limitMore(ARRIVAL, undefined, 500).allowed)
@@ -204,7 +206,7 @@ const RANGES: readonly [ip: string, range: string][] = [
   ['1::', '1:0:0:0::/64'],
 ]
 
-test('all addresses of an IPv6 /48 share a limit of a few times the limit of one /64', () => {
+test('all /64 networks of one IPv6 /48 share a limit that is a multiple of one /64’s limit', () => {
   const { limit, limitConnection } = makeLimiter(
     { ...LIMITS, ipBurst: 10, siteTimes: 2, connectionCost: 1 },
     makeSharedTable(1_000, 's'),
@@ -225,7 +227,7 @@ test('all addresses of an IPv6 /48 share a limit of a few times the limit of one
   assert.equal(drawn('192.0.2.1'), 10)
 })
 
-test('rate limits treat an IPv4 address, or an IPv6 /64, as one client', () => {
+test('each IPv4 address and each IPv6 /64 counts as one client of the rate limits', () => {
   for (const [ip, range] of RANGES) assert.equal(limitedRange(ip), range, ip)
   assert.equal(siteOf('2001:db8:1:2::/64'), '2001:db8:1::/48')
   assert.equal(siteOf('0:0:0:0::/64'), '0:0:0::/48')
@@ -254,7 +256,7 @@ const FORWARDED: readonly [what: string, peer: string, header: string, client: s
 ]
 
 for (const [what, peer, header, client] of FORWARDED) {
-  test(`the IP address of a client is found behind proxies: ${what}`, () => {
+  test(`behind proxies, the server determines the client’s IP address from the forwarding header: ${what}`, () => {
     assert.equal(
       makeClientIp(PROXIES)(peer, () => header),
       client,
@@ -350,7 +352,7 @@ const PAID: readonly [what: string, method: string, path: string, status: number
 ]
 
 for (const [what, method, path, status] of PAID) {
-  test(`${what} costs as much as a read`, async (t) => {
+  test(`${what} costs the client one rate-limit unit, like a simple read`, async (t) => {
     // The refill is one unit in a quarter of an hour, so that none is added even on a slow machine.
     const { url } = await startLimitedFront(t, {}, { ipBurst: 5, ipPerSecond: 0.001 })
     for (let left = 4; left >= 0; left--) {
@@ -361,7 +363,7 @@ for (const [what, method, path, status] of PAID) {
   })
 }
 
-test('a read costs the units declared for its route, and more for a larger request', async (t) => {
+test('a read costs the rate-limit units of its route, and more units if it requests earlier data', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100 })
   const left = async (path: string) => {
     const response = await fetch(`${url}${path}`)
@@ -374,7 +376,7 @@ test('a read costs the units declared for its route, and more for a larger reque
   assert.deepEqual(await left('/dear?before=x'), [429, 9], 'it pays for the first of them only')
 })
 
-test('caches that clients share may keep an answer, but never the refusal of a client', async (t) => {
+test('shared caches may store a public answer, but no refusal caused by a rate limit', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 4, ipPerSecond: 0.001 })
   const ask = async (path: string) => {
     const { status, headers } = await fetch(`${url}${path}`)
@@ -386,7 +388,7 @@ test('caches that clients share may keep an answer, but never the refusal of a c
   assert.deepEqual(await ask('/dear?unknown=1'), [429, 'no-store'])
 })
 
-test('a longer answer costs more units, and a 304 answer for a static file costs as much as one read', async (t) => {
+test('a file costs the client rate-limit units by its length, and a 304 answer costs one unit', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 200, ipPerSecond: 0.001 })
   const ask = async (path: string, headers: Record<string, string> = {}) => {
     const response = await fetch(`${url}${path}`, {
@@ -416,14 +418,14 @@ for (const [what, method, headers, status] of [
   ['a HEAD request', 'HEAD', {}, 200],
   ['a 304 answer', 'GET', { 'if-none-match': '*' }, 304],
 ] as const) {
-  test(`${what} costs as much as the full answer that the server generated for it`, async (t) => {
+  test(`${what} costs as many rate-limit units as a full answer, because the server generates the full answer anyway`, async (t) => {
     const { url } = await startLimitedFront(t, {}, { ipBurst: 100, ipPerSecond: 0.001 })
     const answer = await fetch(`${url}/long`, { method, headers })
     assert.deepEqual([answer.status, remaining(answer)], [status, 90])
   })
 }
 
-test('a client that has used up its units cannot make the server generate further long answers', async (t) => {
+test('a client that has used up its rate-limit units cannot make the server generate more long answers', async (t) => {
   let made = 0
   const limits = { ipBurst: 100, ipPerSecond: 0.001 }
   const { url } = await startLimitedFront(t, {}, limits, () => made++)
@@ -432,7 +434,7 @@ test('a client that has used up its units cannot make the server generate furthe
   assert.equal(made, 10)
 })
 
-test('every generated answer is charged in full even if too few units are left, also among simultaneous requests', () => {
+test('an answer that exceeds the client’s remaining rate-limit units is charged in full, up to a maximum debt', () => {
   let nowMs = 5_000
   const draws = makeDraws(2)
   const limiter = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs, draws.note)
@@ -457,7 +459,7 @@ test('every generated answer is charged in full even if too few units are left, 
   assert.equal(reads(), true, 'the debt is limited')
 })
 
-test('each item of a batch costs units, and a batch that costs more than the units left is refused as a whole', async (t) => {
+test('a batch costs rate-limit units per item, and is refused completely if the client has too few units', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100 })
   const send = (count: number) =>
     postText(`${url}/many`, JSON.stringify({ items: Array.from({ length: count }, () => 1) }))
@@ -471,7 +473,7 @@ test('each item of a batch costs units, and a batch that costs more than the uni
   assert.equal((await send(14)).status, 200)
 })
 
-test('before a body is parsed, the client pays for its length; this payment counts towards the cost of its items', async (t) => {
+test('a body is charged by length before parsing, and this charge counts towards the cost of its items', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100, ipPerSecond: 0.001 })
   const send = (text: string) => postText(`${url}/many`, text)
   const rubbish = await send('['.padEnd(20_000, ' '))
@@ -486,7 +488,7 @@ test('before a body is parsed, the client pays for its length; this payment coun
   assert.deepEqual([refused.status, remaining(refused)], [429, 0], 'nothing of it is parsed')
 })
 
-test('behind a trusted proxy, rate limits apply to the client’s IP address from all forwarding header lines', async (t) => {
+test('behind a trusted proxy, each client IP address in the forwarding headers has its own limit', async (t) => {
   const { front } = await startLimitedFront(t, { trustedProxies: ['127.0.0.1'] })
   const send = async (...lines: string[]) => {
     const head = lines.map((line) => `x-forwarded-for: ${line}\r\n`).join('')
@@ -499,7 +501,7 @@ test('behind a trusted proxy, rate limits apply to the client’s IP address fro
   assert.deepEqual(await send('203.0.113.3', '203.0.113.1'), ['203.0.113.1', 18])
 })
 
-test('a connection above the limit gets an error and is closed, until another connection closes', async (t) => {
+test('connections above the limit get a 503 and are closed, until another connection ends and makes room', async (t) => {
   const { front } = await startTestFront(t, { connectionsMax: 2 })
   const sockets: Socket[] = [await openRaw(front.port), await openRaw(front.port)]
   t.after(() => {
@@ -545,7 +547,7 @@ test('a WebSocket counts as a connection until it is closed', async (t) => {
   }
 })
 
-test('opening a connection costs units, also without a request', async (t) => {
+test('opening a connection costs units even if the client sends no request', async (t) => {
   const { front } = await startLimitedFront(t, {}, { connectionCost: 10, ipPerSecond: 1 })
   const sockets: Socket[] = []
   t.after(() => {
@@ -561,7 +563,7 @@ test('opening a connection costs units, also without a request', async (t) => {
   assert.equal((JSON.parse(response.body) as { code: string }).code, 'RATE_LIMITED')
 })
 
-test('the operating system’s kernel reports the number of connections of an IP address', {
+test('the kernel reports how many connections each IP address has', {
   skip: process.platform !== 'linux',
 }, async (t) => {
   const { front } = await startTestFront(t)

@@ -36,7 +36,7 @@ test('the API document of a running front is valid OpenAPI 3.1', async (t) => {
   assert.equal(document.paths['/docs/show.js'], undefined)
 })
 
-test('each request for the API document gets newly generated examples', async (t) => {
+test('the examples in the API document are generated anew at each request', async (t) => {
   let made = 0
   const liveExamples = async () => {
     made++
@@ -111,7 +111,7 @@ test('the API document lists the errors of each route, each with an example', as
   assert.deepEqual(operation.security, [{ bearer: [] }, {}])
 })
 
-test('the API document contains each titled schema once, and scalar types inline as JSON Schema', async () => {
+test('the API document defines each titled schema once, and writes scalar types inline', async () => {
   const document = (await openapiDocument({ title: 'T', version: '1' }, [
     described,
   ])) as unknown as Document
@@ -133,7 +133,7 @@ test('the API document contains each titled schema once, and scalar types inline
   })
 })
 
-test('the API document generator refuses two different schemas with one title', async () => {
+test('the API document cannot be generated if two different schemas have the same title', async () => {
   const other = route({
     method: 'GET',
     path: '/x',

@@ -46,7 +46,7 @@ function get(
   })
 }
 
-test('the trading page loads only listed files, and has no inline code', async (t) => {
+test('the trading page contains no inline code, and the server has every file that it loads', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const answer = await fetch(url)
   assert.equal(answer.status, 200)
@@ -137,7 +137,7 @@ test('a file name that is not part of the trading page is answered with 404', as
   }
 })
 
-test('the trading page’s first view loads less than 80 kB, and other files are loaded later', async (t) => {
+test('the files that the trading page loads at first have less than 80 kB together', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const text = await (await fetch(url)).text()
   const names = [...text.matchAll(/"\/assets\/([^"]+)"/g)].map(([, name = '']) => name)
@@ -146,7 +146,7 @@ test('the trading page’s first view loads less than 80 kB, and other files are
   assert(files.assets.size > names.length, 'some files are for later')
 })
 
-test('the code that signs with a session key is in a separate file that no other file imports statically', () => {
+test('the trading page’s code for signing with a local key is loaded only when it is needed', () => {
   const scripts = [...files.assets]
     .filter(([name]) => name.endsWith('.js'))
     .map(([name, { gzip }]) => ({ name, text: gunzipSync(gzip).toString() }))
@@ -159,7 +159,7 @@ test('the code that signs with a session key is in a separate file that no other
   assert.deepEqual(statically, [])
 })
 
-test('if the trading page cannot be built, the server answers 500, and builds the page at the next request', async (t) => {
+test('if building the trading page fails, the server answers 500 and tries again at the next request', async (t) => {
   let attempts = 0
   const load = async () => {
     if (++attempts === 1) throw new Error('no bundler')
@@ -172,7 +172,7 @@ test('if the trading page cannot be built, the server answers 500, and builds th
   assert.equal(attempts, 2)
 })
 
-test('there is no trading page if the setting turns it off', () => {
+test('if the settings disable the trading page, the server has no routes for it', () => {
   const web = { enabled: false, reload: false }
   assert.deepEqual(pageRoutes({ ...defaults, web }, {} as never, previews), [])
   assert.equal(pageRoutes(defaults, {} as never, previews).length, 4)

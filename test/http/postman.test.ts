@@ -34,7 +34,7 @@ test('the Postman collection has a folder for each tag and no empty folder', () 
   assert.equal(requests.size, routes.filter(({ hidden }) => hidden !== true).length)
 })
 
-test('path parameters in the Postman collection are variables, and optional query parameters are disabled', () => {
+test('in the Postman collection, path parameters are variables, and optional query parameters are disabled', () => {
   const echo = requests.get('get-echo-marketId')
   assert.deepEqual(echo?.url.path, ['echo', ':marketId'])
   assert.deepEqual(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { makeRangeCounts } from '#http/range-counts.ts'
 
-test('while all addresses together use their maximum, an address is full at a small share of its own maximum', () => {
+test('while all clients together use too much, each IP address may use only a fraction of its limit', () => {
   const counts = makeRangeCounts({ perRangeMax: 640, totalMax: 1_000, siteTimes: 4 })
   counts.add('203.0.113.1', 500)
   counts.add('203.0.113.2', 20)

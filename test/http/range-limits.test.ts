@@ -9,7 +9,7 @@ import type { FrontSettings } from '#http/server.ts'
 import { eventually } from '../support/eventually.ts'
 import { LARGE, openRaw, readResponses, startTestFront } from './front-fixture.ts'
 
-test('usage counts of IP ranges and IPv6 /48 sites are separate, and decrease when usage ends', () => {
+test('resources in use are counted separately for each IP address, IPv6 /64 and IPv6 /48', () => {
   const counts = makeRangeCounts({ perRangeMax: 2, siteTimes: 2 })
   const isFull = (...ips: string[]) => ips.map((ip) => counts.isFull(ip))
   counts.add('192.0.2.1', 2)
@@ -55,7 +55,7 @@ async function startBehindProxy(t: TestContext, settings: Partial<FrontSettings>
   return { front, send, ask, download, finishSlow, charged: () => charged }
 }
 
-test('one client behind a proxy cannot use up the limit of requests in flight with slow requests', async (t) => {
+test('behind a proxy, one client’s slow requests cannot use up all places for requests in flight', async (t) => {
   const { front, send, ask, finishSlow, charged } = await startBehindProxy(t, {
     ...{ requestsInFlightMax: 8, connectionsPerIpMax: 4, siteTimes: 2 },
   })
@@ -74,7 +74,7 @@ test('one client behind a proxy cannot use up the limit of requests in flight wi
   assert.equal((await ask('203.0.113.1', '/who'))?.status, 200)
 })
 
-test('a client that leaves long answers unread gets no further long answers, while other clients still do', async (t) => {
+test('a client that leaves long answers unread gets no more long answers, while other clients still do', async (t) => {
   const { front, send, ask, download } = await startBehindProxy(t, {})
   const unread: Socket[] = []
   const most = Math.ceil(UNREAD_BYTES_PER_ADDRESS_MAX / LARGE.length)
@@ -98,7 +98,7 @@ for (const [what, request, times] of [
   ['short answers', 'GET /page', 2_000],
   ['the answers of a health check', 'GET /healthz', 200_000],
 ] as const) {
-  test(`a client that sends requests without reading ${what} is disconnected`, async (t) => {
+  test(`the server disconnects a client that keeps sending requests without reading ${what}`, async (t) => {
     const page = route({
       method: 'GET',
       path: '/page',
@@ -126,7 +126,7 @@ for (const [what, request, times] of [
   })
 }
 
-test('a client that reads slowly gets all answers to requests that it sent one after another', async (t) => {
+test('a client that sends many requests at once and reads slowly gets all answers', async (t) => {
   const { front } = await startTestFront(t)
   const socket = await openRaw(front.port)
   t.after(() => socket.destroy())

@@ -20,7 +20,7 @@ test('a repeated error is logged once per interval, with the number of its occur
   assert.deepEqual(lines.slice(1), [{ moreLikeIt: 999, err: error }])
 })
 
-test('each new kind of error is logged at once, up to a limited number of lines', () => {
+test('each new error is logged at once, up to about a hundred different errors', () => {
   const { lines, tell } = start()
   tell(new Error('one'))
   tell(new Error('two'))

@@ -23,7 +23,7 @@ import {
   TRADER,
 } from './front-fixture.ts'
 
-test('path and query parameters reach the handler as converted by the schemas', async (t) => {
+test('a handler receives path and query parameters converted to the types of their schemas', async (t) => {
   const { url } = await startTestFront(t)
   const response = await fetch(`${url}/echo/${MARKET}?limit=7&side=sell&quick=true&name=a%20b%2Bc+`)
   assert.equal(response.status, 200)
@@ -36,7 +36,7 @@ test('path and query parameters reach the handler as converted by the schemas', 
   assert.deepEqual(await bare.json(), { marketId: MARKET.toLowerCase(), query: {} })
 })
 
-test('a body reaches the handler as converted by the schemas, whether the body arrives whole or in pieces', async (t) => {
+test('a handler receives the body converted to its schema’s types, whether it arrives whole or in pieces', async (t) => {
   const { url, front } = await startTestFront(t)
   const body = `{"order":{"nonce":18446744073709551615,"price":"500000","trader":"${TRADER}","side":1},"more":[1,"2"]}`
   const got = {
@@ -92,7 +92,7 @@ test('a valid request id is used and returned, and any other is replaced by a ne
   for (const id of made) assert.match(id ?? '', /^[0-9a-f]{12}-[0-9a-z]+$/)
 })
 
-test('every nth request is logged with its route, status and latency, and without its query', async (t) => {
+test('every nth answer is logged with its route, status and duration, but without its query', async (t) => {
   const { url, lines } = await startTestFront(t, { logEvery: 2 })
   for (let count = 0; count < 4; count++) await fetch(`${url}/healthz?token=hunter2`)
   await fetch(`${url}/nowhere`)
@@ -187,7 +187,7 @@ test('an integer beyond 2^53 is sent as an integer', async (t) => {
   assert.equal(await (await fetch(`${url}/sums`)).text(), '{"total":18446744073709551615}')
 })
 
-test('a handler gets the headers that it declares and the IP address of the client', async (t) => {
+test('a handler receives only the headers that it declares, and the client’s IP address', async (t) => {
   const { url } = await startTestFront(t)
   const response = await fetch(`${url}/who`, { headers: { 'user-agent': 'test', 'x-b': 'c' } })
   assert.deepEqual(await response.json(), { ip: '127.0.0.1', agent: 'test' })
@@ -312,7 +312,7 @@ test('a request whose handler does not answer is answered at its deadline', asyn
   }
   assert.equal(front.inFlight(), 0)
   assert.equal(lines.filter(({ level }) => level === 'warn').length, 2)
-  // A later answer of the handler is ignored.
+  // The handler answers after its deadline, and the front ignores this answer.
   finishSlow()
   assert.equal((await fetch(`${url}/healthz`)).status, 200)
 })
@@ -358,7 +358,7 @@ test('requests above the limit of requests in flight get a 503, but health check
   assert.equal((await fetch(`${url}/echo/${MARKET}`)).status, 200)
 })
 
-test('writes need authentication, and all routes are rate-limited', async (t) => {
+test('a write without valid authentication is refused, and every route applies the rate limit', async (t) => {
   const seen: [string, boolean][] = []
   const { url } = await startTestFront(
     t,
@@ -424,10 +424,10 @@ test('if the port is in use, the start fails, and the error names the setting th
   await assert.rejects(startTestFront(t, { port: front.port, sharePort: true }), /in use/)
   await assert.rejects(claimPort('127.0.0.1', front.port), /in use$/)
   const named = claimPort('127.0.0.1', front.port, 'SIBYL_PORT')
-  await assert.rejects(named, /in use; SIBYL_PORT=<another port> chooses another$/)
+  await assert.rejects(named, /in use; set SIBYL_PORT to another port$/)
 })
 
-test('several fronts can share a port that was reserved before they started', async (t) => {
+test('several fronts can listen on one port that the exchange has reserved for them', async (t) => {
   const port = await claimPort('127.0.0.1', 0)
   const first = await startTestFront(t, { port, sharePort: true })
   const second = await startTestFront(t, { port, sharePort: true })
@@ -461,7 +461,9 @@ test('a server that closes waits for requests in flight only for a limited time'
   assert.equal(front.inFlight(), 0)
 })
 
-/** Runs a script in its own process, because a handle that was not closed shows only by keeping a process alive. */
+/**
+ * Runs a script in its own process. A handle that was not closed would keep this process alive, so the test detects it.
+ */
 async function exitOf(script: string): Promise<{ code: number | null; output: string }> {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
     cwd: new URL('../..', import.meta.url),
@@ -485,7 +487,7 @@ const START = `startFront({
   log: console,
 })`
 
-test('a process or worker thread exits by itself after its server is closed', async (t: TestContext) => {
+test('after its server is closed, a process or a worker thread can exit by itself', async (t: TestContext) => {
   const inProcess = await exitOf(`
     import { startFront } from '#http/server.ts'
     const front = await ${START}
@@ -511,7 +513,7 @@ test('a process or worker thread exits by itself after its server is closed', as
   assert.deepEqual(inWorker, { code: 0, output: '200\nexit 0\n' })
 })
 
-test('an invalid route table prevents the start', async () => {
+test('the server does not start with an invalid table of routes', async () => {
   const start = (routes: Parameters<typeof startFront>[0]['routes']): Promise<Front> =>
     startFront({
       routes,

@@ -10,7 +10,7 @@ function keeping(keepMs: number, entriesMax = 10) {
   return { clock, lists, read, made: () => made }
 }
 
-test('callers that request one read simultaneously, or within the cache time, share its result', async () => {
+test('simultaneous callers of a read share one result, and so do callers within the cache time', async () => {
   const { clock, read, made } = keeping(250)
   assert.deepEqual(await Promise.all([read('a'), read('a'), read('b')]), [1, 1, 2])
   clock.now += 249
@@ -20,7 +20,7 @@ test('callers that request one read simultaneously, or within the cache time, sh
   assert.equal(made(), 3)
 })
 
-test('with a cache time of 0, only simultaneous callers share a read', async () => {
+test('with a cache time of 0, callers share a read’s result only while they wait for it', async () => {
   const { read } = keeping(0)
   assert.deepEqual(await Promise.all([read('a'), read('a')]), [1, 1])
   assert.equal(await read('a'), 2)
@@ -34,7 +34,7 @@ test('a failed read is not cached, and every waiting caller gets its error', asy
   assert.equal(await read('a'), 1)
 })
 
-test('the cache of shared reads never exceeds its limit', async () => {
+test('the cache of shared reads never contains more results than its limit', async () => {
   const { read, made } = keeping(250, 2)
   for (const name of ['a', 'b', 'c']) await read(name)
   await read('c')
@@ -44,7 +44,7 @@ test('the cache of shared reads never exceeds its limit', async () => {
   assert.equal(made(), 4, 'the oldest was forgotten')
 })
 
-test('a large result evicts other results from the cache, and a result above the limit is not cached', async () => {
+test('a large result evicts older results from the read cache, and a too large one is not cached', async () => {
   const clock = { nowMs: () => 0 }
   const weigh = (value: number) => value
   const reads = shareReads<number>({ keepMs: 250, entriesMax: 10, clock, weightMax: 100, weigh })

@@ -32,7 +32,7 @@ async function hammer(
   return (await Promise.all(results)) as HammerResult[]
 }
 
-test('threads that add to the same counters simultaneously lose no addition', async () => {
+test('no addition is lost when several threads add to the same shared counters', async () => {
   const memory = makeSharedTable(1, 'secret')
   const rounds = 50_000
   await hammer('count', memory, rounds)
@@ -51,14 +51,14 @@ test('threads that add to the same counters simultaneously lose no addition', as
   }
 })
 
-test('if several threads use one nonce simultaneously, exactly one thread counts as its first user', async () => {
+test('when several threads use one nonce at the same time, exactly one of them succeeds', async () => {
   const rounds = 20_000
   const results = await hammer('nonces', makeSharedTable(rounds, 'secret'), rounds)
   const first = results.reduce((sum, { allowed }) => sum + allowed, 0)
   assert.equal(first, rounds)
 })
 
-test('threads that draw from one bucket together get exactly the burst and the rate of the bucket', async () => {
+test('several threads together grant at least the burst of their shared rate limit, and never exceed the limit', async () => {
   const results = await hammer('draw', makeSharedTable(100, 'secret'), 20_000)
   const allowed = results.reduce((sum, result) => sum + result.allowed, 0)
   const startedAtMs = Math.min(...results.map((result) => result.startedAtMs))
@@ -68,11 +68,11 @@ test('threads that draw from one bucket together get exactly the burst and the r
   assert.ok(allowed >= LIMITS.ipBurst, `only ${allowed}`)
 })
 
-test('the lock of a thread that died is taken over', () => {
+test('if a thread died while it held a shared table’s lock, another thread takes the lock over', () => {
   const memory = makeSharedTable(1, 'secret')
   const words = new Int32Array(memory.words)
   words.fill(0)
-  // The first word of a set of records is its lock. Memory for one record has only one set, so word 0 is the lock.
+  // Leaves the lock held, as a dead thread would. Memory for one record has one set, whose lock is word 0.
   Atomics.store(words, 0, 1)
   let updated = false
   new SharedTable(memory).update(
@@ -87,7 +87,7 @@ test('the lock of a thread that died is taken over', () => {
   assert.equal(Atomics.load(words, 0), 0)
 })
 
-test('the shared table behaves like a map while it has room', () => {
+test('a shared table with free room returns the same values as a map', () => {
   withSeeds([1, 2, 3], (random) => {
     const table = new SharedTable(makeSharedTable(2_000, 'secret'))
     const map = new Map<string, number>()
@@ -110,7 +110,7 @@ test('the shared table behaves like a map while it has room', () => {
   })
 })
 
-test('a shared table has room for its declared number of entries, however they are distributed', () => {
+test('a shared table has room for its declared number of entries with any random keys', () => {
   withSeeds([11, 12, 13], (random) => {
     const ledger = makeNonceLedger(makeSharedTable(50_000, random.hex(16)))
     for (let nonce = 0; nonce < 50_000; nonce++) {
@@ -119,7 +119,7 @@ test('a shared table has room for its declared number of entries, however they a
   })
 })
 
-test('a new record in a full part of the table evicts the record with the lowest value, if eviction is allowed', () => {
+test('a full part of the shared table evicts its record of lowest value only if the caller agrees', () => {
   const table = new SharedTable(makeSharedTable(1, 'secret'))
   let kept = 0
   while (

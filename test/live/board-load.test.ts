@@ -1,8 +1,8 @@
 /**
- * Tests a front that stalls at random, behind real channels. The sending end of the channel emits the events
- * of real markets, and the test delivers its batches at any time. Whatever is lost, the sending end never
- * queues more than allowed, and every loss is reported. The board ends in the state of the markets, and an
- * answer never arrives before its events. All this also holds while partitions become idle and active.
+ * Tests a front that follows markets through real channels and stalls at random. A simulated market thread sends the
+ * events of real markets, and the test decides when batches are delivered. The sending channel must limit its queue and
+ * report every loss. The board must end in the state of the markets, and an answer must never arrive before its events.
+ * All this must also hold while partitions become idle and active.
  */
 
 import assert from 'node:assert/strict'
@@ -150,7 +150,7 @@ function startLink(random: Random, isOlder = false) {
     caughtUp: (marketId) => load.wake(partitionOf(marketId)) ?? load.reloaded(),
   })
 
-  /** Delivers this many batches of the market thread to the front; messages of the front are always delivered. */
+  /** Delivers this many batches from the market thread to the front. Always delivers all messages from the front. */
   async function carry(batches: number): Promise<number> {
     let carried = 0
     for (const [from, to, most] of [
@@ -181,8 +181,8 @@ function startLink(random: Random, isOlder = false) {
   }
 
   /**
-   * Activates a partition as a client would. Once it is active, the board must have everything that had happened before
-   * the request.
+   * Activates an idle partition, as a request of a client does. Once it is active, the board must have everything that
+   * had happened before the activation began.
    */
   async function wake(partition: number): Promise<void> {
     const dozing = load.dozing()
@@ -223,7 +223,7 @@ for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
   [seed, true] as const,
 ])) {
   const what = dozes ? 'and pauses the events of partitions ' : ''
-  test(`a front that stalls ${what}at random recovers all lost events, seed ${seed}`, async (t) => {
+  test(`a front that stalls ${what}at random recovers every lost event, seed ${seed}`, async (t) => {
     const random = randomFrom(seed)
     const link = startLink(random)
     t.after(link.close)
@@ -267,13 +267,14 @@ for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
     t.diagnostic(JSON.stringify(figures))
     assert.equal(figures.wakes > 5, dozes)
     assert(figures.lost > 1 && figures.dropped > figures.lost && figures.resets > 0)
-    // Only some answers to requests are queued beyond the maximum of unread bytes.
+    // When `UNTAKEN_MAX` bytes are unread, the channel drops events, but it still queues answers to requests. So the
+    // queue may exceed this maximum a little.
     assert(figures.untaken < 2 * UNTAKEN_MAX, `${figures.untaken} bytes were queued`)
     assert(far.isOpen)
   })
 }
 
-test('a front receives only openings and closings of markets in an idle partition, until the partition is active again', async (t) => {
+test('for a paused partition, a front receives only market openings and closings until a market is needed', async (t) => {
   const link = startLink(randomFrom(1))
   t.after(link.close)
   const { figures, board, load, markets } = link
@@ -307,7 +308,7 @@ test('a front receives only openings and closings of markets in an idle partitio
   assert.equal(board.markets.get(busy)!.seq, before)
   assert.equal(load.dozing(), 1)
 
-  // Events that arrive during the activation are not lost.
+  // Events that arrive while the partition becomes active are not lost.
   const waking = link.wake(partition)
   for (let turn = 0; turn < 50; turn++) {
     link.step(0)
@@ -327,7 +328,7 @@ test('a front receives only openings and closings of markets in an idle partitio
   assert.equal(figures.facts, 1)
 })
 
-test('a front never asks a market thread of an older version to pause events, and still receives all its events', async (t) => {
+test('a front does not ask a market thread of an older version to pause its events', async (t) => {
   const link = startLink(randomFrom(1), true)
   t.after(link.close)
   const { figures, board, load, markets } = link

@@ -26,7 +26,7 @@ function rejectedOf(answer: unknown): string {
   return (answer as { rejected?: string }).rejected ?? String(answer)
 }
 
-test('a signature is accepted for all chains only if the account’s code accepts it on each of them', async () => {
+test('a contract account’s signature counts for all chains only if every chain with the account’s code accepts it', async () => {
   const [accepts, refuses, empty, away] = [1, 2, 3, 4] as const
   const everywhere = (...chainIds: number[]) => {
     const contracts = makeContractSignatures({
@@ -48,7 +48,7 @@ test('a signature is accepted for all chains only if the account’s code accept
   assert.equal(rejectedOf(await everywhere(accepts, away)), 'CHAIN_UNAVAILABLE')
 })
 
-test('an account’s code is queried at most once per block about one signature', async () => {
+test('a contract account’s code is asked about the same signature at most once per block', async () => {
   let asked = 0
   const contracts = makeContractSignatures({
     ...alone,
@@ -84,7 +84,7 @@ test('if a chain is unreachable, the check of a signature fails, and the result 
   assert.equal(await contracts.accepts(question('a'), {}), true)
 })
 
-test('the number of simultaneous queries to accounts is limited, and queries beyond the waiting limit are refused', async () => {
+test('simultaneous signature checks by account code are limited, and checks above the queue limit are refused', async () => {
   const release: (() => void)[] = []
   const contracts = makeContractSignatures({
     ...alone,
@@ -106,7 +106,7 @@ test('the number of simultaneous queries to accounts is limited, and queries bey
   )
 })
 
-/** Makes contract accounts whose queries are limited, with a clock that does not move. */
+/** Makes a checker of contract signatures with rate limits. Its clock does not move. */
 function limited() {
   const settings = {
     ...{ ipPerSecond: 1, ipBurst: 1, siteTimes: 1, keyPerSecond: 1, keyBurst: 1, readCost: 1 },
@@ -126,7 +126,7 @@ function limited() {
   return { contracts, asked }
 }
 
-test('queries to the code of accounts are limited per client and per account', async () => {
+test('signature checks by account code are rate-limited per client and per contract account', async () => {
   const { contracts, asked } = limited()
   const ask = (at: number, ip: string, account = `safe ${at}`) =>
     contracts.accepts(question(`${at}`, account), { ip })
@@ -138,7 +138,7 @@ test('queries to the code of accounts are limited per client and per account', a
   assert.equal(asked.length, CONTRACT_SIGNATURES_BURST + most)
 })
 
-test('the networks of one IPv6 /48 share a limit of queries to the code of accounts', async () => {
+test('all networks of one IPv6 /48 share one limit of signature checks by account code', async () => {
   const { contracts, asked } = limited()
   const ask = (at: number, ip: string) => contracts.accepts(question(`${at}`, `safe ${at}`), { ip })
   for (let at = 0; at < 5 * CONTRACT_SIGNATURES_BURST; at++) await ask(at, `2001:db8:1:${at}::1`)
@@ -146,7 +146,7 @@ test('the networks of one IPv6 /48 share a limit of queries to the code of accou
   assert.equal(await ask(1_000, '2001:db8:2::1'), false)
 })
 
-test('a client that names the account of another trader does not use up that account’s queries', async () => {
+test('a client with signatures of a foreign contract account cannot use up that account’s limit of checks', async () => {
   const { contracts, asked } = limited()
   const account = traderNamed('safe')
   const stranger = { ip: '1.1.1.1', principal: { keyId: 'k', address: traderNamed('stranger') } }

@@ -11,7 +11,7 @@ function given(stored: DeadmanSwitch[]) {
     isAway: false,
     isRefusing: false,
     cancelled: [] as string[],
-    /** Number of switches that each `clear` call received. */
+    /** For each call of `clear`, the number of dead-man switches that the call received. */
     clears: [] as number[],
     /** Called before each cancel. */
     before: async (_address: string) => {},
@@ -67,7 +67,7 @@ test('a dead-man switch cancels its trader’s orders exactly once, at its due t
   assert.deepEqual(stored, [])
 })
 
-test('a dead-man switch that was renewed through another front does not cancel orders', async () => {
+test('a dead-man switch that was renewed through another front cancels no orders at its old due time', async () => {
   const { world, watch, stored } = given([ann(1_005_000)])
   await watch.turn()
   stored[0] = ann(1_050_000)
@@ -76,7 +76,7 @@ test('a dead-man switch that was renewed through another front does not cancel o
   assert.deepEqual(world.cancelled, [])
 })
 
-test('a dead-man switch in memory fires even if the database is unavailable', async () => {
+test('a dead-man switch that the front has already read fires even if the database is unavailable', async () => {
   const { world, watch, stored } = given([ann(1_005_000)])
   await watch.turn()
   world.isAway = true
@@ -84,8 +84,8 @@ test('a dead-man switch in memory fires even if the database is unavailable', as
   await watch.turn()
   assert.deepEqual(world.cancelled, [traderNamed('ann')])
   assert.ok(world.failures > 0)
-  // The fired switch is still stored. Once the database is available, the watch clears the switch without firing it
-  // again: firing again would cancel new orders.
+  // The database still has the fired switch. Once the database is available, the watch removes the switch from it. The
+  // watch does not fire the switch a second time, because that would cancel new orders.
   await setImmediate()
   world.isAway = false
   await watch.turn()
@@ -93,7 +93,7 @@ test('a dead-man switch in memory fires even if the database is unavailable', as
   assert.deepEqual([stored, world.cancelled.length], [[], 1])
 })
 
-test('a dead-man switch is retried until its cancels are confirmed', async () => {
+test('if a dead-man switch’s cancels are refused, they are sent again until they succeed', async () => {
   const { world, watch, stored } = given([ann(1_000_000)])
   world.isRefusing = true
   await watch.turn()
@@ -103,11 +103,11 @@ test('a dead-man switch is retried until its cancels are confirmed', async () =>
   assert.deepEqual([world.cancelled.length, stored.length], [1, 0])
 })
 
-test('a due dead-man switch is read from the database again before it fires, because it may have been renewed', async () => {
+test('a due dead-man switch is read again before it fires; if it was renewed, it does not fire', async () => {
   const bob = { keyId: 'k2', address: traderNamed('bob'), dueAtMs: 1_003_000 }
   const { world, watch, stored } = given([ann(1_000_000), bob])
   world.before = async () => {
-    // While Ann's orders are cancelled, the time of Bob's switch is reached. But by then Bob has renewed the switch.
+    // Bob's switch becomes due while Ann's orders are being cancelled. But Bob has renewed the switch meanwhile.
     world.nowMs = 1_004_000
     stored[stored.findIndex(({ keyId }) => keyId === 'k2')] = { ...bob, dueAtMs: 1_050_000 }
   }
@@ -116,7 +116,7 @@ test('a due dead-man switch is read from the database again before it fires, bec
   assert.deepEqual(world.cancelled, [traderNamed('ann')])
 })
 
-test('slow cancels by one dead-man switch do not delay the switches of other traders', async () => {
+test('two due dead-man switches fire at once, so slow cancels of one do not delay the other', async () => {
   const bob = { keyId: 'k2', address: traderNamed('bob'), dueAtMs: 1_000_000 }
   const { world, watch } = given([ann(999_000), bob])
   const cancelledBob = Promise.withResolvers<void>()
@@ -128,7 +128,7 @@ test('slow cancels by one dead-man switch do not delay the switches of other tra
   assert.deepEqual(new Set(world.cancelled), new Set([bob.address, traderNamed('ann')]))
 })
 
-test('slow cancels by one dead-man switch do not delay a switch that becomes due later', async () => {
+test('while one dead-man switch still cancels orders, a switch that becomes due later fires on time', async () => {
   const bob = { keyId: 'k2', address: traderNamed('bob'), dueAtMs: 1_001_000 }
   const { world, watch } = given([ann(1_000_000), bob])
   const cancelledAnn = Promise.withResolvers<void>()
@@ -150,7 +150,7 @@ test('slow cancels by one dead-man switch do not delay a switch that becomes due
   assert.deepEqual([world.cancelled.length, asked], [2, 1])
 })
 
-test('a dead-man switch whose cancels failed is retried even if the database becomes unavailable', async () => {
+test('if a dead-man switch’s cancels failed, they are sent again even while the database is unavailable', async () => {
   const { world, watch } = given([ann(1_000_000)])
   const failing = Promise.withResolvers<void>()
   const reading = Promise.withResolvers<void>()
@@ -170,7 +170,7 @@ test('a dead-man switch whose cancels failed is retried even if the database bec
   assert.deepEqual(world.cancelled, [traderNamed('ann')])
 })
 
-test('600 due dead-man switches fire once each without waiting for the database, and are cleared in few writes', async () => {
+test('600 due dead-man switches fire without waiting for the database, and are then deleted in few database writes', async () => {
   const many = Array.from({ length: 600 }, (_, at) => ({
     ...{ keyId: `k${at}`, address: traderNamed(`trader-${at}`), dueAtMs: 1_000_000 },
   }))
@@ -187,7 +187,7 @@ test('600 due dead-man switches fire once each without waiting for the database,
   assert.ok(world.clears.length <= 4, `${world.clears.length} writes`)
 })
 
-test('a fired dead-man switch does not fire again if it is cleared during a read of the database', async () => {
+test('a dead-man switch fires only once, even if it is cleared while the database is read', async () => {
   const { world, watch, stored } = given([ann(1_000_000)])
   const cleared = Promise.withResolvers<void>()
   const read = Promise.withResolvers<void>()
@@ -203,7 +203,7 @@ test('a fired dead-man switch does not fire again if it is cleared during a read
   assert.equal(world.cancelled.length, 1)
 })
 
-test('a fired dead-man switch that is renewed before it is cleared fires again at its new time', async () => {
+test('a dead-man switch that is renewed after it fired fires again at its new time', async () => {
   const { world, watch, stored } = given([ann(1_000_000)])
   const cleared = Promise.withResolvers<void>()
   world.beforeClear = () => cleared.promise

@@ -8,12 +8,12 @@ import { makeDelegates } from '#live/delegates.ts'
 import { traderNamed } from '../support/orders.ts'
 
 const CHAIN_ID = 31_337
-/** Another chain of the exchange, on which the same addresses may belong to other people. */
+/** A second chain of the exchange. An address may belong to different people on the two chains. */
 const TEST_CHAIN_ID = 31_338
 const NOW_SEC = 1_800_000_000
 const AT = { blockNumber: 1, logIndex: 1, txHash: '0x1', atSec: NOW_SEC }
 
-/** Makes the delegations of a front, with a database that the test controls. */
+/** Makes a front's list of delegations, with a database that the test controls. */
 function given({ accountsMax = 100 } = {}) {
   const stored = new Map<Address, Delegation[]>()
   const asked = { loads: 0, reads: 0 }
@@ -60,7 +60,7 @@ function given({ accountsMax = 100 } = {}) {
   return { delegates, asked, its, appoint, turn, again, count }
 }
 
-test('a signature for an account without delegates is checked without a database read', async () => {
+test('for an account without delegates, a front checks signatures without reading the database', async () => {
   const { delegates, asked, turn } = given()
   await turn()
   assert.deepEqual(delegates.of(CHAIN_ID, traderNamed('ann')), [])
@@ -89,7 +89,7 @@ test('a delegate can act only until its expiration, and only on the chain where 
   assert.deepEqual(await delegates.actsOn(ann, bot), [])
 })
 
-test('all delegations are loaded again after a reorg or a lost message', async () => {
+test('a front loads all delegations again after a reorg, because it may have missed changes', async () => {
   const { delegates, asked, appoint, turn, count } = given()
   await turn()
   appoint('ann', NOW_SEC + 100, false)
@@ -111,7 +111,7 @@ test('orders of unknown delegates are refused while the database cannot be read'
   assert.equal(await count('bob'), 0)
 })
 
-test('if more accounts have delegates than fit in memory, every account is read from the database', async () => {
+test('if delegating accounts exceed the front’s memory limit, the front reads each account from the database', async () => {
   const { asked, appoint, turn, count } = given({ accountsMax: 1 })
   await turn()
   appoint('ann')

@@ -13,7 +13,7 @@ function start() {
   return { world, handOver }
 }
 
-test('a market thread’s planned hand-over lasts from its announcement until the front has the new thread’s markets', () => {
+test('a market thread’s hand-over lasts from its announcement until the new thread’s markets are loaded', () => {
   const { world, handOver } = start()
   handOver.linked()
   assert.equal(handOver.isUnderWay(), false)
@@ -30,7 +30,7 @@ test('a market thread’s planned hand-over lasts from its announcement until th
   assert.equal(handOver.isUnderWay(), false, 'the death of the next owner is no hand-over')
 })
 
-test('a market thread’s planned hand-over ends at the request deadline if no new thread takes over', () => {
+test('if no successor takes over a market thread, the hand-over ends after the request deadline', () => {
   const { world, handOver } = start()
   handOver.began()
   world.current = false
@@ -42,7 +42,7 @@ test('a market thread’s planned hand-over ends at the request deadline if no n
   assert.equal(handOver.isUnderWay(), true, 'the next announcement has a deadline of its own')
 })
 
-test('a market thread that disconnects without an announcement does not count as a planned hand-over', () => {
+test('the unannounced loss of a market thread does not count as a hand-over', () => {
   const { world, handOver } = start()
   world.current = false
   assert.equal(handOver.isUnderWay(), false)

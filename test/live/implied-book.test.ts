@@ -1,4 +1,4 @@
-/** Books with the levels that the other outcome implies, as a front follows them. */
+/** Tests a front's books with implied levels: a bid for one outcome also shows as an ask for the other. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -10,7 +10,7 @@ import { randomFlow } from '../services/market/random-flow.ts'
 import { buy, sell } from '../support/orders.ts'
 import { randomFrom } from '../support/random.ts'
 
-test('a bid for NO appears as an ask for YES in the book with implied levels, and in no other book', () => {
+test('a book with implied levels shows a bid for NO as an ask for YES', () => {
   const market = given({ market: { matching: 'complementary' } })
   const board = makeBoard({
     isComplete: () => true,
@@ -33,7 +33,7 @@ test('a bid for NO appears as an ask for YES in the book with implied levels, an
   ])
 })
 
-test('implied levels that are updated by events equal the implied levels of a newly loaded book', () => {
+test('implied levels that are updated by events equal the implied levels of a freshly loaded book', () => {
   const market = given({ market: { matching: 'complementary' } })
   const flow = randomFlow(market, randomFrom(5))
   const followed = makeBoard({

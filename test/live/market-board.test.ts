@@ -32,7 +32,7 @@ const closed = (n: number, seq: number): MarketEvent => ({
   reason: 'resolved',
 })
 
-test('a front removes markets that their thread has unloaded, and remembers a limited number of them as gone', () => {
+test('a front drops the markets that a market thread has unloaded, and remembers recent ones as gone', () => {
   const forgotten: MarketId[] = []
   const board = makeBoard(
     { isWhole: () => true, isCurrent: () => true },
@@ -62,14 +62,15 @@ test('a front’s list of markets stays in order while markets are added and rem
   const random = randomFrom(SEED)
   let added = 0
   for (let round = 0; round < 60; round++) {
-    // Sometimes so many markets are added that the board sorts its list instead of inserting each.
+    // In every tenth round 400 markets are added. In such a round the board sorts its list once, instead of inserting
+    // each market.
     const count = round % 10 === 0 ? 400 : random.int(0, 19)
     for (let one = 0; one < count; one++) {
       const known = [...board.markets.keys()]
       const removed = known[random.int(0, Math.max(0, known.length - 1))]
       if (removed !== undefined && random.chance(1 / 3)) {
         board.forget([removed])
-        // Some removed markets return as new objects before the list is read.
+        // Some removed markets are opened again, as new objects, before the list is read.
         if (random.chance(1 / 2)) board.follow([openedAt(removed, random.int(0, 49))])
       } else board.follow([openedAt(marketId(++added), random.int(0, 49))])
     }
@@ -80,7 +81,7 @@ test('a front’s list of markets stays in order while markets are added and rem
   }
 })
 
-test('a share link leads to the oldest market whose id has its digits, and to no market after that market is removed', () => {
+test('a short market id finds the oldest market that it fits, and nothing after that market’s removal', () => {
   const board = makeBoard({ isWhole: () => true, isCurrent: () => true })
   const id = (end: string) => `0x${'3fa9c1d2e4b5'.padEnd(64 - end.length, '0')}${end}` as MarketId
   board.follow([openedAt(id('1'), 20), openedAt(id('2'), 10), openedAt(id('3'), 30)])

@@ -81,7 +81,7 @@ function fixture(options: { readonly restarted: boolean }) {
   return { market, clock, asked, database, board, figures, trade, now }
 }
 
-test('a front computes a market’s figures without a database read if it has followed the market from its first day', async () => {
+test('a front that has followed a market since its opening computes the market’s figures without a database read', async () => {
   const { market, asked, clock, trade, now } = fixture({ restarted: false })
   assert.deepEqual(await now(), {
     ...{ lastPrices: [0, 0], lastOutcome: null, priceChanges24h: [null, null] },
@@ -100,8 +100,8 @@ test('a front computes a market’s figures without a database read if it has fo
     ...{ lastPrices: [400_000, 700_000], lastOutcome: 1, priceChanges24h: [0, 0] },
     ...{ volume24h: 1_100_000n, trades24h: 2, totalVolume: 1_100_000n },
   })
-  // A day and a minute later, all earlier trades are older than 24 hours and no longer count in the 24-hour volume.
-  // Their last price is now the price of 24 hours ago.
+  // A day and a minute later, all earlier trades are older than 24 hours, so the 24-hour volume no longer counts them.
+  // The 24-hour price change is now measured from the last price of these trades.
   clock.advance(DAY_MS + 60_000)
   market.at(DAY_MS / 1_000 + 60)
   trade(0.42)
@@ -112,7 +112,7 @@ test('a front computes a market’s figures without a database read if it has fo
   assert.deepEqual(asked, [])
 })
 
-test('after a restart, a front reads a market’s figures from the database and adds each later trade once', async () => {
+test('after a restart, a front reads a market’s figures once and updates them with each later trade', async () => {
   const { clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   const before = await now()
@@ -128,7 +128,7 @@ test('after a restart, a front reads a market’s figures from the database and 
   } as const
   assert.deepEqual(await now(), after)
   assert.equal(asked.length, 1)
-  // The database now has all trades, and returns the same figures.
+  // The database now has all trades, and agrees with the front's figures.
   database.says = [
     stored({
       ...{ totalVolume: 10_050_000n, volume24h: 6_050_000n, trades24h: 5 },
@@ -140,7 +140,7 @@ test('after a restart, a front reads a market’s figures from the database and 
   assert.equal(asked.length, 2)
 })
 
-test('a front reads a market’s figures again until the database contains the latest trades', async () => {
+test('a front reads a market’s figures from the database again until they include the latest trades', async () => {
   const { market, clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   await now()
@@ -160,7 +160,8 @@ test('a front reads a market’s figures again until the database contains the l
   for (let count = 0; count <= TRADES_LISTED_MAX; count++) trade(0.5)
   await now()
   assert.equal(asked.length, 4)
-  // The database now has all trades. After one of them fails, the front reads the figures again.
+  // The database now has all trades, so the front reads the figures once more and then stops. When a trade fails below,
+  // the front reads them again.
   database.says = [stored({ lastSeqs: [1_000_000, 0] })]
   clock.advance(1_000)
   await now()

@@ -21,7 +21,7 @@ function watched() {
   return { watch, asked, wait }
 }
 
-test('a market thread’s confirmation of its ownership is valid for one second after the front requested it', async () => {
+test('a market thread’s ownership confirmation expires one second after the front requested it', async () => {
   const { watch, asked, wait } = watched()
   assert.equal(watch.isConfirmed(), false)
   const done = watch.ask()
@@ -33,7 +33,7 @@ test('a market thread’s confirmation of its ownership is valid for one second 
   assert.equal(watch.isConfirmed(), false)
 })
 
-test('without a market thread’s confirmation, reads are stale after one second and the front is unready after 5 s', async () => {
+test('without an ownership confirmation, reads are stale after one second and the front is unready after five', async () => {
   const { watch, asked, wait } = watched()
   assert.equal(watch.isReady(), false)
   const done = watch.ask()
@@ -51,7 +51,7 @@ test('without a market thread’s confirmation, reads are stale after one second
   assert.equal(watch.isReady(), false, 'a link that has ended counts at once')
 })
 
-test('a market thread that answers a confirmation request with an error, or not at all, stays unconfirmed', async () => {
+test('a market thread’s ownership stays unconfirmed if the thread refuses or ignores the request for confirmation', async () => {
   const { watch, asked } = watched()
   for (const answer of [reject('OUTCOME_UNKNOWN'), reject('OVERLOADED'), { unanswered: 'late' }]) {
     const done = watch.ask()
@@ -61,7 +61,7 @@ test('a market thread that answers a confirmation request with an error, or not 
   }
 })
 
-test('a market thread’s confirmation over a closed connection is ignored, and requested again at once over the new connection', async () => {
+test('after a reconnect, an ownership confirmation from the old connection is ignored and a new one is requested', async () => {
   const { watch, asked } = watched()
   const old = watch.ask()
   void watch.ask()

@@ -9,7 +9,10 @@ const DOZE_MS = 1_000
 const idOf = (partition: number) => `0x${partition.toString(16).padStart(64, '0')}` as MarketId
 const UNKNOWN = `0x${'f'.repeat(64)}` as MarketId
 
-/** Makes two threads with two partitions each, which become active on request. */
+/**
+ * Makes two market threads with two partitions each. `doze` stops the delivery of a partition's events, and `wake`
+ * starts it again.
+ */
 function start() {
   const dozing = new Set<number>()
   const waking = new Map<number, PromiseWithResolvers<void>>()
@@ -47,7 +50,7 @@ function start() {
   }
 }
 
-test('a front that has just started receives the events of no partition', () => {
+test('at its start, a front asks every market thread to pause the events of all partitions', () => {
   const { dozing, state } = start()
   assert.deepEqual([...dozing].sort(), [0, 1, 2, 3])
   // One message for each market thread.
@@ -57,7 +60,7 @@ test('a front that has just started receives the events of no partition', () => 
   ])
 })
 
-test('a read of a market makes the front receive that market’s partition only, and waits until its events arrive', async () => {
+test('the first read of a market resumes its partition’s events, and waits until the events arrive', async () => {
   const { use, dozing, woken } = start()
   const waiting = use.need(idOf(2))
   assert(waiting !== undefined)
@@ -72,14 +75,14 @@ test('a read of a market makes the front receive that market’s partition only,
   assert.equal(dozing.size, 0)
 })
 
-test('a request for an unknown market does not make the front receive any partition', () => {
+test('a read of an unknown market does not resume the events of any partition', () => {
   const { use, dozing } = start()
   assert.equal(use.need(UNKNOWN), undefined)
   assert.equal(use.needThese([UNKNOWN]), true)
   assert.equal(dozing.size, PARTITIONS)
 })
 
-test('a front stops receiving a partition after the idle timeout, unless the partition has subscribers', () => {
+test('a front pauses a partition’s events after the idle timeout, unless the partition has subscribers', () => {
   const { use, state, woken, rest } = start()
   use.needThese('all')
   woken()

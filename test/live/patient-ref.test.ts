@@ -12,8 +12,8 @@ const PATIENCE = { waitingMax: 2, deadlineMs: 60_000 }
 const MOVED = { unanswered: 'moved' }
 
 /**
- * Simulates a place where the thread runs. Returns both ends of the channel to the thread, and the messages that
- * arrived there.
+ * Simulates a machine on which the thread runs. Returns the sender's end of the channel (`here`), the thread's end
+ * (`there`), and the values that the thread received.
  */
 function place(t: TestContext, answer: (value: number) => unknown) {
   const { port1, port2 } = new MessageChannel()
@@ -30,7 +30,7 @@ function place(t: TestContext, answer: (value: number) => unknown) {
   return { here: new Channel<P>(port1, OPTIONS, { received() {} }), there, received }
 }
 
-test('a request waits while its thread is unavailable, and is retried if the thread did not accept the request', async (t) => {
+test('a request to a moving or unavailable thread waits and is sent to the thread that replaces it', async (t) => {
   const ref = makePatientRef(makeRef<P>(), PATIENCE)
   t.after(() => ref.close())
   const early = ref.ask('Ask', { value: 1 })
@@ -55,7 +55,7 @@ test('a request waits while its thread is unavailable, and is retried if the thr
   assert.deepEqual(second.received.sort(), [3, 4])
 })
 
-test('a request that was sent but not answered is not retried', async (t) => {
+test('a request that its thread received but did not answer is not sent again', async (t) => {
   const ref = makePatientRef(makeRef<P>(), PATIENCE)
   t.after(() => ref.close())
   const first = place(t, () => undefined)
@@ -66,7 +66,7 @@ test('a request that was sent but not answered is not retried', async (t) => {
   assert.deepEqual(await asked, { unanswered: 'closed' })
 })
 
-test('a request that waits too long for an unavailable thread, or exceeds the limit of waiting requests, gets the result "full"', async (t) => {
+test('a request to an unavailable thread gets the result “full” after its timeout or if too many wait', async (t) => {
   const ref = makePatientRef(makeRef<P>(), PATIENCE)
   t.after(() => ref.close())
   const waiting = [1, 2].map((value) => ref.ask('Ask', { value }, 40))

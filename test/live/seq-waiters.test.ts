@@ -23,7 +23,7 @@ function waitersAt(seq: number, asleep: readonly MarketId[] = []) {
   return { waiters, advance, clock, dozing }
 }
 
-test('a read with a minSeq that the front has reached does not wait', () => {
+test('a read with a minSeq is not delayed if the front has already reached that seq', () => {
   const { waiters } = waitersAt(5)
   assert.equal(waiters.until(id, undefined, { deadlineAtMs: 10_000 }), undefined)
   assert.equal(waiters.until(id, 5, { deadlineAtMs: 10_000 }), undefined)
@@ -44,7 +44,7 @@ test('a read with a minSeq waits until the front has reached that seq', async ()
   assert.equal(await told, undefined)
 })
 
-test('a read whose minSeq the front does not reach in time is refused shortly before the deadline of the read', async () => {
+test('if the front does not reach a read’s minSeq in time, the read is refused before its deadline', async () => {
   for (const deadlineAtMs of [1_000, 60_000]) {
     const { waiters, clock, advance } = waitersAt(5)
     const waiting = waiters.until(id, 6, { deadlineAtMs })
@@ -54,7 +54,7 @@ test('a read whose minSeq the front does not reach in time is refused shortly be
   }
 })
 
-test('a read of an unknown market with a minSeq waits until the market arrives at the front', async () => {
+test('a read of an unknown market waits for its minSeq until the front knows the market', async () => {
   const { waiters, clock } = waitersAt(5)
   const other = `0x${'b'.repeat(64)}` as MarketId
   const waiting = waiters.until(other, 1, { deadlineAtMs: 60_000 })
@@ -73,7 +73,7 @@ test('the number of reads that wait for a minSeq is limited', async () => {
   assert.equal(await waiting[0], undefined)
 })
 
-test('the number of reads of one IP address that wait for a minSeq is limited, without affecting other addresses', async () => {
+test('one IP address can have only 50 reads that wait for a minSeq; other addresses can still wait', async () => {
   const { waiters, advance } = waitersAt(5)
   const wait = (ip: string) => waiters.until(id, 6, { deadlineAtMs: 60_000, ip })
   const waiting = Array.from({ length: 50 }, () => wait('192.0.2.1'))
@@ -97,7 +97,7 @@ test('clients in one IPv6 /48 network cannot use up all places for reads that wa
   for (const each of [...waiting, neighbour]) assert.equal(await each, undefined)
 })
 
-test('a read that is refused because too many reads wait does not affect a later read of the same market', async () => {
+test('the refusal of one waiting read does not end another read that waits for the same market', async () => {
   const { waiters, advance } = waitersAt(5)
   const other = `0x${'b'.repeat(64)}` as MarketId
   const ask = (market: MarketId, ip: string) =>
@@ -119,7 +119,7 @@ test('a read that is refused because too many reads wait does not affect a later
   await Promise.all([told, ...waiting])
 })
 
-test('a read with a minSeq waits until the front follows its market and has reached that seq', async () => {
+test('a read of a paused market waits until the front follows the market and has reached the minSeq', async () => {
   const { waiters, advance, dozing, clock } = waitersAt(5, [id])
   const other = `0x${'b'.repeat(64)}` as MarketId
   const context = { deadlineAtMs: 10_000 }

@@ -8,7 +8,7 @@ import { hashNamed, traderNamed } from '../support/orders.ts'
 
 const CHAIN_ID = 31_337
 
-/** Makes a front's list of withdrawn orders, with a database that the test fills. */
+/** Makes a front's list of the orders that traders withdrew on chain, with a database that the test fills. */
 function given({ accountsMax = 100 } = {}) {
   const epochs = new Map<Address, Uint64>()
   const orders = new Map<Address, OrderHash[]>()
@@ -71,7 +71,7 @@ function given({ accountsMax = 100 } = {}) {
   return { ...its, epochs, orders }
 }
 
-test('a front checks an order without a database read if its trader has no cancellations on chain', async () => {
+test('a front needs no database read to check orders of traders without on-chain cancellations', async () => {
   const its = given()
   await its.turn()
   assert.equal(its.known.flawOf(anOrder('ann'), CHAIN_ID), undefined)
@@ -84,7 +84,7 @@ const anOrder = (name: string) => ({
   nonce: '1' as Uint64,
 })
 
-test('a front queries a trader’s nonce limit once, and then refuses orders with lower nonces', async () => {
+test('a front reads a trader’s nonce limit once, and then refuses orders with lower nonces', async () => {
   const its = given()
   await its.turn()
   its.withdrawBelow('ann', 500)
@@ -121,7 +121,7 @@ test('cancellations from before the start are loaded, even if the database is un
   assert.equal(await its.flaw('ann', 'a'), 'ORDER_NONCE_TOO_LOW order.nonce')
 })
 
-test('an order is valid again if a reorg removes its on-chain cancellation', async () => {
+test('after a reorg removes a trader’s nonce limit, orders with lower nonces are valid again', async () => {
   const its = given()
   await its.turn()
   its.withdrawBelow('ann', 500)
@@ -132,7 +132,7 @@ test('an order is valid again if a reorg removes its on-chain cancellation', asy
   assert.equal(await its.flaw('ann', 'a'), 'good')
 })
 
-test('if more traders have on-chain cancellations than fit in memory, a front reads each trader’s cancellations from the database once', async () => {
+test('if traders with on-chain cancellations exceed the memory limit, a front reads each trader once', async () => {
   const its = given({ accountsMax: 2 })
   for (const name of ['t1', 't2', 't3']) its.withdrawBelow(name, 500, false)
   its.known.reload()

@@ -3,13 +3,13 @@ import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import { ROOT } from '../support/imports.ts'
 
-/** Returns the output of a program that is loaded like an exchange. */
+/** Runs this code with the module loader of the exchange, and returns the output. */
 function outputOf(code: string): string {
   const flags = ['--import', './src/loader/hooks.js', '--input-type=module', '-e', code]
   return execFileSync(process.execPath, flags, { cwd: ROOT, encoding: 'utf8' })
 }
 
-test('an import of node:http does not load the code of fetch until fetch is called', () => {
+test('Node loads the code of fetch at the first call of fetch, not at the import of node:http', () => {
   const said = outputOf(`
     import { createServer } from 'node:http'
     const isLoaded = () => process.moduleLoadList.some((name) => name.endsWith('undici/undici'))

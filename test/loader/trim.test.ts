@@ -26,7 +26,10 @@ const NEVER_LOADED = [
   'viem/index.js.map',
 ]
 
-/** Installs these files and one more package, `dev` or not; returns the files that are left after trimming. */
+/**
+ * Writes these files into a folder `node_modules`, runs the trim script there, and returns the remaining files. If
+ * `dev` is true, `hardhat` is listed as a developer package.
+ */
 function trimmed(files: readonly string[], dev: boolean): string[] {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-trim-'))
   try {
@@ -53,16 +56,16 @@ function trimmed(files: readonly string[], dev: boolean): string[] {
   }
 }
 
-test('a production install keeps only the files that its programs load on this operating system', () => {
+test('a production install deletes the files that its programs never load on this operating system', () => {
   assert.deepEqual(trimmed([...LOADED, ...NEVER_LOADED], false), LOADED.toSorted())
 })
 
-test('an install for developers keeps every file of its packages', () => {
+test('a developer install keeps all files of its packages', () => {
   const all = [...LOADED, ...NEVER_LOADED].sort()
   assert.deepEqual(trimmed(all, true), all)
 })
 
-test('a production install keeps all native files of a package if none of them is for this operating system', () => {
+test('a production install keeps a package’s native files if none of them is for this operating system', () => {
   const foreign = NEVER_LOADED.filter((file) => file.endsWith('.node'))
   assert.deepEqual(trimmed(foreign, false), foreign.toSorted())
 })

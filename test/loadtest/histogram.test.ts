@@ -23,7 +23,7 @@ test('the quantiles of a histogram are within a thirtieth of the true values', (
   })
 })
 
-test('two histograms can be added, also after conversion to JSON and back', () => {
+test('the sum of two histograms equals a histogram of all values, also after conversion to JSON', () => {
   withSeeds([4], (random) => {
     const [whole, some, others] = [new Histogram(), new Histogram(), new Histogram()]
     for (let at = 0; at < 2_000; at++) {

@@ -1,4 +1,4 @@
-/** The load tester on an exchange that requires tokens and settles trades, and over TLS. */
+/** Tests the load tester on an exchange that requires tokens and settles trades, also over TLS. */
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -54,7 +54,7 @@ async function kindsOfTrades(url: string): Promise<Set<string | undefined>> {
   return new Set(lists.flatMap(({ trades }) => trades.map(({ kind }) => kind)))
 }
 
-test('a load test of an exchange that has a chain passes', async (t) => {
+test('the load test of an exchange with a chain passes, and all trades settle', async (t) => {
   const environment = { SIBYL_AUTH_BEARER: 'true' }
   const exchange = await startExchange(t, { devnet: true, environment })
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-load-devnet-'))

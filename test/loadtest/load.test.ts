@@ -1,4 +1,6 @@
-/** The load tester on a real exchange: an honest one, one that a proxy falsifies, and one that dies. */
+/**
+ * Tests the load tester on real exchanges: an honest one, one whose answers a proxy falsifies, and one that is killed.
+ */
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -43,7 +45,7 @@ async function cli(args: readonly string[], shell = '') {
 const wrongIn = ({ truth }: LoadReport): string[] =>
   truth.filter(({ ok }) => !ok).map(({ name }) => name)
 
-test('the load tester checks an exchange and reports the figures', async (t) => {
+test('the load tester passes a correct exchange, detects wrong answers, and compares the reports of several runs', async (t) => {
   const exchange = await startExchange(t, { environment: { SIBYL_DEMO_MARKETS_MORE: '5' } })
   const { url } = exchange
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-load-test-'))

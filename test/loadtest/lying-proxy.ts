@@ -9,7 +9,7 @@ import { type AddressInfo, connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 export type Lie = {
-  /** Answers in place of the exchange; undefined passes the request on. */
+  /** Answers in place of the exchange. If it returns undefined, the exchange gets the request. */
   readonly answer?: (method: string, path: string, body: string) => Promise<object | undefined>
   /** Changes an answer of the exchange. */
   readonly change?: (method: string, path: string, body: string) => string

@@ -24,14 +24,14 @@ async function serverOf(t: TestContext, handle: Handler): Promise<{ server: Serv
 
 const REQUEST = writeRequest('GET', '/', '')
 
-test('the load tester measures latency from the time a request was due, so a server stall counts for all due requests', async (t) => {
+test('the load tester measures each latency from the planned send time, so a server stall is visible', async (t) => {
   const STALL_MS = 400
   const held: (() => void)[] = []
   let stalled = true
   const { url } = await serverOf(t, (answer) => {
     if (!stalled) return answer()
     if (held.push(answer) > 1) return
-    // The stall begins with the first request, so that its length counts from the first due time.
+    // The stall begins when the first request arrives, and lasts `STALL_MS`.
     setTimeout(() => {
       stalled = false
       for (const each of held) each()

@@ -4,11 +4,11 @@ import { makeOrderStages } from '../../loadtest/order-stages.ts'
 
 const ANSWER = { status: 200, body: '' }
 
-test('the load test report divides an order’s latency into server stages and the time before, between and outside them', () => {
+test('the load test report divides an order’s latency into time per server stage and time outside the stages', () => {
   const stages = makeOrderStages()
   const serverTiming = 'parse;dur=0.500, verify;dur=2.000, queue;dur=1.000, total;dur=6.000'
   stages.add({ ...ANSWER, latencyMs: 10, unsentMs: 1, serverTiming })
-  // Without the header, the stages are not measured.
+  // An answer without the `Server-Timing` header counts in no stage.
   stages.add({ ...ANSWER, latencyMs: 1_000, unsentMs: 1, serverTiming: '' })
   assert.equal(
     stages.line(),

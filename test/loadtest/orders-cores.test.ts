@@ -14,7 +14,7 @@ sibyl_verify_cpu_seconds_total{thread="front-0"} 1
 sibyl_verify_cpu_seconds_total{of="x",thread="front-1"} 1.5
 `
 
-test('the benchmark divides the CPU time of an order by kind of thread, with pools and other threads listed separately', () => {
+test('the benchmark reports the CPU time per order for each kind of thread', () => {
   const before = new Map([
     ['', 2],
     ['store', 1],
@@ -28,7 +28,7 @@ test('the benchmark divides the CPU time of an order by kind of thread, with poo
   })
 })
 
-test('the estimated maximum of orders per second is limited by the CPU cores or, with many cores, by the store thread', () => {
+test('the estimated maximum order rate is limited by the CPU cores, or by the single store thread', () => {
   const costs = { verify: 100, front: 50, market: 25, store: 20, other: 5 }
   assert.deepEqual(calculate(costs, 4), { perSecond: 20_000, full: 'cores' })
   assert.deepEqual(calculate(costs, 16), { perSecond: 50_000, full: 'store' })

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { reportHtml } from '../../loadtest/report-html.ts'
 import { sampleReport } from './sample-report.ts'
 
-test('no bar in the report page begins left of its axis', () => {
+test('every bar in the report page lies within the chart’s axis', () => {
   const html = reportHtml(sampleReport())
   const lefts = [...html.matchAll(/<rect x="([\d.-]+)"[^>]* width="([\d.]+)"/g)]
   assert(lefts.length >= 30)
@@ -17,7 +17,7 @@ test('no bar in the report page begins left of its axis', () => {
   }
 })
 
-test('the load test report shows failures on chain in red and unchecked figures as not checked', () => {
+test('the load test report marks wrong figures as failed, and unchecked figures as not checked', () => {
   const html = reportHtml(sampleReport())
   assert.match(html, /<td class="failed">wrong<\/td><td>no trade failed on chain/)
   assert.match(html, /<td class="skipped">not checked<\/td><td>trades add up/)

@@ -7,7 +7,7 @@ import { resultsPage } from '../../loadtest/results.ts'
 const page = (name: string): string =>
   readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
 
-test('every result in RESULTS.md belongs to a benchmark that exists', () => {
+test('every benchmark that RESULTS.md names exists', () => {
   const names = [...page('loadtest/RESULTS.md').matchAll(/^\| `([^`]+)`/gm)]
   assert(names.length > 10)
   for (const [, name = ''] of names) {
@@ -15,7 +15,7 @@ test('every result in RESULTS.md belongs to a benchmark that exists', () => {
   }
 })
 
-test('RESULTS.md marks benchmark results below the required value and benchmark commands that failed', () => {
+test('RESULTS.md marks each benchmark result below its required value and each benchmark command that failed', () => {
   const result = {
     bench: 'x',
     figure: 12_345.6,

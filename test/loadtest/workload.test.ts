@@ -28,7 +28,7 @@ test('the planned load has the requested rate, rising times, and only markets an
   }
 })
 
-test('the planned load cancels each quote at most once, and only when it is at least one second old', () => {
+test('the planned load cancels no quote twice, and none that is younger than one second', () => {
   const placedAtMs = new Map<number, number>()
   const cancelled = new Set<number>()
   for (const operation of planOf(workloadOf(RUN))) {

@@ -56,7 +56,7 @@ async function appendTo(log: EventLog<Noted>, last: number): Promise<void> {
   }
 }
 
-/** Takes a snapshot at the end of the log, so that only the archive can prevent truncation. */
+/** Takes a snapshot at the end of the log. From then on, only the archive can prevent truncation of the log. */
 async function snapshot(log: EventLog<Noted>): Promise<void> {
   const last = log.lastOffset(0)
   const writer = log.beginSnapshot(0, MARKET, last, last)
@@ -85,7 +85,7 @@ function fault(code: string, pattern: RegExp) {
   }
 }
 
-test('the log archives events before it removes them, so archive and log together contain every event', async () => {
+test('the log archives events before it deletes them, so log and archive together contain every event', async () => {
   let log = open()
   await appendTo(log, 200)
   await snapshot(log)
@@ -116,7 +116,7 @@ test('the log archives events before it removes them, so archive and log togethe
   await reader.close()
 })
 
-test('the log collects events before it archives them, and removes no events while the archive cannot be written', async () => {
+test('if the archive cannot be written, the log deletes no events', async () => {
   const log = open({ segmentEventsMin: 50, segmentWaitMs: 3_600_000 })
   await appendTo(log, 60)
   await snapshot(log)
@@ -151,7 +151,7 @@ test('above its size limit, the archive drops the oldest segments, and never the
   assert(statSync(join(archiveDir(), log.id, 'partition-0', '96-145.events')).size > 1)
 })
 
-test('a log that ends before the end of its archive has lost acknowledged commands and is refused', async () => {
+test('a log that ends before its archive’s last event has lost events and does not open', async () => {
   let log = open()
   await appendTo(log, 30)
   await close(log)
@@ -169,7 +169,7 @@ test('a log that ends before the end of its archive has lost acknowledged comman
   )
 })
 
-test('a log reports a gap at the start of its archive once, and removes no events while the archive is damaged', async () => {
+test('if archived events are damaged or missing, the log reports this and deletes no further events', async () => {
   let log = open()
   await appendTo(log, 100)
   await snapshot(log)

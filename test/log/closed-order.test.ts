@@ -1,4 +1,4 @@
-/** The encoding of closed orders: values that are read back, and values that are refused. */
+/** Tests that closed orders are decoded unchanged, and that values outside a field's range cannot be encoded. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -14,7 +14,7 @@ import {
 import { withSeeds } from '../support/random.ts'
 import { closedOrder } from './flow.ts'
 
-test('closed orders of several markets are read back unchanged, and are found by their fingerprints', () => {
+test('closed orders are encoded and decoded unchanged, each with the fingerprint of its order hash', () => {
   withSeeds([1, 2], (random) => {
     const markets = [random.hex(32), random.hex(32)] as MarketId[]
     const orders = Array.from({ length: 200 }, () => closedOrder(random, random.pick(markets)))
@@ -27,7 +27,7 @@ test('closed orders of several markets are read back unchanged, and are found by
   })
 })
 
-test('the fingerprints of order hashes with the same first bytes are almost all different', () => {
+test('order hashes that begin with the same bytes still have different fingerprints', () => {
   withSeeds([1, 2], (random) => {
     const hashes = Array.from({ length: 1_000 }, () => `0x00c0ffee${random.hex(28).slice(2)}`)
     const fingerprints = new Set(hashes.map((hash) => fingerprintOf(hash as OrderHash)))
@@ -35,7 +35,7 @@ test('the fingerprints of order hashes with the same first bytes are almost all 
   })
 })
 
-test('the encoder refuses a closed order with a field that does not fit into its bytes', () => {
+test('a closed order with a value outside its field’s range cannot be encoded', () => {
   withSeeds([1], (random) => {
     const order = closedOrder(random, random.hex(32) as MarketId)
     assert.equal(encodeClosedOrders([order]).length, CLOSED_ORDER_BYTES)

@@ -1,6 +1,6 @@
 /**
- * Closed orders that were moved from their table to sorted files (runs): they are found as before, until they may be
- * forgotten.
+ * Tests closed orders that the log has moved from their table to sorted files (runs). The log must find each order
+ * until the order may be forgotten.
  */
 
 import assert from 'node:assert/strict'
@@ -61,7 +61,7 @@ afterEach(() => {
 
 type Small = { tailMax?: number; filterBytesMax?: number; runOrdersMax?: number }
 
-/** Opens a partition that merges in its own thread, so that a test can wait for a merge. */
+/** Opens a partition that merges runs on the thread of the test, so that the test can wait for a merge. */
 function open({ tailMax = 200, filterBytesMax = 2 ** 20, runOrdersMax = 2_000 }: Small = {}) {
   const { id } = createLog(dataDir, 1)
   held = new Partition<Noted>({
@@ -113,7 +113,7 @@ const some = (count: number, forgetAfterSec = 2_000) =>
 
 const hashesOf = (orders: readonly ClosedOrder[]) => orders.map(({ orderHash }) => orderHash)
 
-test('the log finds orders that were closed, reopened and closed again while their files are written and merged', async () => {
+test('the log finds closed and reopened orders while it writes and merges their files', async () => {
   for (let round = 0; round < 2; round++) {
     const known: Known = new Map()
     const chance = randomFrom(SEED + round)
@@ -185,7 +185,7 @@ function check(partition: Partition<Noted>, known: Known, nowSec: number): void 
   }
 }
 
-test('a file of closed orders uses at most four bytes of memory per order, and its filters stay within their limit', async () => {
+test('closed-order files need at most four bytes of memory per order, and their filters stay within a limit', async () => {
   const orders = some(8_000)
   let partition = open({ tailMax: 500, runOrdersMax: 100_000 })
   fill(partition, orders, 500)
@@ -202,7 +202,7 @@ test('a file of closed orders uses at most four bytes of memory per order, and i
   }
 })
 
-test('if the filters of all closed-order files do not fit in memory, the log keeps the filters of the newest files', async () => {
+test('if memory is too small for all filters of closed-order files, the newest files keep their filters', async () => {
   const small = { tailMax: 200, runOrdersMax: 200, filterBytesMax: 8_192 }
   const partition = open(small)
   const batches = [some(200), some(200), some(200)]
@@ -213,8 +213,8 @@ test('if the filters of all closed-order files do not fit in memory, the log kee
     names.push(runFiles().find((name) => !names.includes(name))!)
   }
   assert.equal(partition.closedRuns().filterBytes, 8_192)
-  // Damages the files on the disk. Filters in memory are not read again, so the log does not notice damage to these
-  // filters.
+  // Damages all three files. The filters of the two newest are in memory and are not read again. So the log notices
+  // only the damage in the oldest file.
   for (const name of names) {
     const file = openSync(join(partitionPaths(dataDir, 0).runs, name), 'r+')
     writeSync(file, Buffer.alloc(4_096, 0x5a), 0, 4_096, 200 * 128)
@@ -227,7 +227,7 @@ test('if the filters of all closed-order files do not fit in memory, the log kee
   assert.throws(() => partition.closedOrders(hashesOf(oldest!)), /page 0 of its filter is damaged/)
 })
 
-test('the log deletes a file of closed orders if all its orders have expired, and rewrites it if half have expired', async () => {
+test('a file of closed orders is rewritten when half its orders have expired, and deleted when all have', async () => {
   const partition = open({ runOrdersMax: 200 })
   const early = some(200, 1_500)
   const mixed = [...some(120, 1_600), ...some(80, 9_000)]
@@ -266,7 +266,7 @@ function openMergingBy(merge: typeof mergeClosed): Partition<Noted> {
   return held
 }
 
-test('a failed merge of files of closed orders changes nothing and is retried', async () => {
+test('if merging files of closed orders fails, no order is lost and the merge is tried again', async () => {
   const orders = some(200)
   let fails = true
   const partition = openMergingBy((job) => {
@@ -286,7 +286,7 @@ test('a failed merge of files of closed orders changes nothing and is retried', 
   assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
 })
 
-test('if a new file of closed orders cannot be opened, the log keeps the old files and writes the new one again', async () => {
+test('if a new closed-order file cannot be opened, the log keeps its orders and writes the file again', async () => {
   const orders = some(200)
   const spoils = [
     (path: string) => {
@@ -318,7 +318,7 @@ test('if a new file of closed orders cannot be opened, the log keeps the old fil
   assert.equal(runFiles().length, 1)
 })
 
-test('if the background thread that writes closed orders fails, the next request for a file starts a new thread', async () => {
+test('if writing closed orders in the background fails, the next attempt starts a new thread', async () => {
   const orders = some(100)
   fill(open(), orders)
   const { database, runs: folder } = partitionPaths(dataDir, 0)
@@ -337,7 +337,8 @@ test('if the background thread that writes closed orders fails, the next request
 })
 
 /**
- * Writes closed orders to a run in a separate process, whose files may have at most this many KiB; returns its output.
+ * Writes closed orders to a run (a sorted file) in a separate process, and returns its output. A file of this process
+ * can have at most `fileKiBMax` KiB.
  */
 function mergedElsewhere(what: Pick<MergeJob, 'source'>, fileKiBMax: number) {
   const { runs: folder } = partitionPaths(dataDir, 0)
@@ -357,7 +358,7 @@ function mergedElsewhere(what: Pick<MergeJob, 'source'>, fileKiBMax: number) {
 const onLinux = { skip: !existsSync('/proc/self/fd') && 'Linux is needed' }
 
 test(
-  'if a file of closed orders does not fit on the disk, neither a partial file nor an open handle remains',
+  'if a closed-order file does not fit on the disk, it is deleted and its handle is closed',
   onLinux,
   () => {
     fill(open(), some(400))
@@ -369,24 +370,28 @@ test(
   },
 )
 
-test('a merge that cannot open one of its files leaves no open handle', onLinux, async () => {
-  const partition = open({ tailMax: 100 })
-  for (const _ of [1, 2]) {
-    fill(partition, some(100))
-    await settle(partition, 1_000)
-  }
-  const { database, runs: folder } = partitionPaths(dataDir, 0)
-  const db = new Database(database, { readonly: true })
-  const named = db.prepare('SELECT json FROM closed_runs').pluck().all() as string[]
-  db.close()
-  const runs = named.map((json) => JSON.parse(json) as RunMeta)
-  assert.equal(runs.length, 2)
-  rmSync(join(folder, runs[1]!.name))
-  const said = mergedElsewhere({ source: { runs } }, 10_000)
-  assert.deepEqual(said, { failed: 'LOG_CORRUPT', leftOpen: 0 })
-})
+test(
+  'if a merge cannot open one of its files, it closes the files that it has opened',
+  onLinux,
+  async () => {
+    const partition = open({ tailMax: 100 })
+    for (const _ of [1, 2]) {
+      fill(partition, some(100))
+      await settle(partition, 1_000)
+    }
+    const { database, runs: folder } = partitionPaths(dataDir, 0)
+    const db = new Database(database, { readonly: true })
+    const named = db.prepare('SELECT json FROM closed_runs').pluck().all() as string[]
+    db.close()
+    const runs = named.map((json) => JSON.parse(json) as RunMeta)
+    assert.equal(runs.length, 2)
+    rmSync(join(folder, runs[1]!.name))
+    const said = mergedElsewhere({ source: { runs } }, 10_000)
+    assert.deepEqual(said, { failed: 'LOG_CORRUPT', leftOpen: 0 })
+  },
+)
 
-test('the log reports a damaged or missing file of closed orders as corruption and leaves the file unchanged', async () => {
+test('a damaged or missing closed-order file is reported as LOG_CORRUPT, and the log does not change it', async () => {
   const orders = some(400)
   let partition = open({ tailMax: 400 })
   fill(partition, orders)
@@ -416,8 +421,8 @@ test('the log reports a damaged or missing file of closed orders as corruption a
     assert.throws(() => partition.closedOrders(hashesOf(orders)), corrupt, `byte ${at}`)
     close(partition)
   }
-  // A damaged filter that is not kept in memory must be detected when the log reads it. A damaged filter could make a
-  // closed order count as new.
+  // Without memory for filters, the log reads the filter from the file, and must detect the damage. Otherwise a damaged
+  // filter could make a closed order count as new.
   flip(dataBytes + 5)
   partition = open({ tailMax: 400, filterBytesMax: 0 })
   assert.throws(() => partition.closedOrders(hashesOf(orders)), corrupt)
@@ -443,7 +448,7 @@ test('the log copy command refuses a log whose filter of closed orders is damage
   )
 })
 
-test('the log deletes a closed-order file that it never recorded, but refuses to open if records of its files are missing', async () => {
+test('the log deletes closed-order files that its list lacks, and does not open if the list is empty', async () => {
   let partition = open()
   fill(partition, some(200))
   await settle(partition, 1_000)
@@ -458,7 +463,7 @@ test('the log deletes a closed-order file that it never recorded, but refuses to
   assert.throws(() => open(), /runs of closed orders were written/)
 })
 
-test('a log of an older version, which has no files of closed orders, can be copied and opened, and has all orders', async () => {
+test('a log from a version without closed-order files can be copied, opened and read completely', async () => {
   const orders = some(100)
   let partition = open()
   fill(partition, orders)
@@ -466,7 +471,7 @@ test('a log of an older version, which has no files of closed orders, can be cop
   const db = new Database(partitionPaths(dataDir, 0).database)
   db.exec('DROP TABLE closed_runs')
   db.close()
-  // The log is copied before the first start of a newer version, as operators are advised to do.
+  // Operators are advised to copy the log before the first start of a newer version. So this copy is in the old format.
   const copy = join(dataDir, 'copy')
   copyLog(dataDir, copy)
   const log = openSqliteLog<Noted>({ dataDir: copy, partitions: 1, own: [0] })

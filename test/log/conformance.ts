@@ -11,7 +11,7 @@ import { closedOrder, contentOf, flowOf, marketNamed, type Noted, notes } from '
 
 export type OpenOptions = Pick<SqliteLogOptions, 'closedOrdersMax'>
 
-/** Storage of one test, in which logs can be opened one at a time. */
+/** Storage for the logs of one test. Only one of these logs can be open at a time. */
 export type LogPlace = {
   open(options?: OpenOptions): Promise<EventLog<Noted>>
   dispose(): Promise<void>
@@ -106,7 +106,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('a batch that is too large for one row is appended in one transaction and gets contiguous offsets', async () => {
+  test('a batch that is too large for one row gets contiguous offsets and is appended completely', async () => {
     const log = await open()
     const big = { ...note(1), note: 'x'.repeat(1_500_000) }
     const events = [
@@ -127,7 +127,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     )
   })
 
-  test('the owner’s clock and stored values survive a restart, and the clock never goes back', async () => {
+  test('the log keeps its latest time and its metadata across a restart; earlier times never replace the latest', async () => {
     let log = await open()
     await log.append(0, { events: [], nowMs: NOW, meta: { a: '1', b: '2' } })
     await log.append(0, { events: [note(1)], nowMs: NOW - 5, meta: { b: '3' } })
@@ -139,7 +139,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     )
   })
 
-  test('the log finds a closed order only by its whole hash, also after the log is opened again', async () => {
+  test('the log finds a closed order by its whole hash, not by a hash with the same beginning', async () => {
     let log = await open()
     const orders = range(1, 300).map(() => closedOrder(random, market))
     // This hash shares its first half with a stored hash, so the index finds a row. Only the whole hash in
@@ -154,7 +154,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('a reopened order no longer counts as closed, and can be closed again', async () => {
+  test('the log does not return a reopened order as closed, until the order is closed again', async () => {
     let log = await open()
     const orders = range(1, 3).map(() => closedOrder(random, market))
     const hashes = orders.map((order) => order.orderHash)
@@ -175,7 +175,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('closed orders are removed from the log after their retention time, in small steps', async () => {
+  test('the log removes closed orders after their retention time, a limited number per step', async () => {
     let log = await open({ closedOrdersMax: 1_000 })
     const orders = range(1, 100).map((number) => closedOrder(random, market, 1_000 + (number % 10)))
     for (let from = 0; from < 100; from += 5) {
@@ -228,7 +228,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('the log removes an event only if it is projected, no market needs it, and it precedes the last batch', async () => {
+  test('the log never deletes events that a market or the projection still needs, nor the last batch', async () => {
     let log = await open()
     for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
     const otherNote = notes(other)
@@ -255,7 +255,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     assert.deepEqual(await appendNotes(log, 45, 45), { firstOffset: 46, lastOffset: 46, rows: [] })
   })
 
-  test('the log rejects an append with an event that is not plain data, and stores nothing of it', async () => {
+  test('if one event of an append cannot be stored as JSON, the whole append fails and stores nothing', async () => {
     const log = await open()
     await appendNotes(log, 1, 2)
     const bug = { ...note(3), note: 1n as unknown as string }
@@ -263,7 +263,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     assert.equal(log.reopen(0).lastOffset, 2)
   })
 
-  test('rows returned by an append do not change with later appends', async () => {
+  test('the row bytes that an append returns stay unchanged during later appends', async () => {
     const log = await open()
     const append = (seq: number) =>
       log.append(0, { events: [note(seq)], nowMs: NOW, wantsRows: true })
@@ -274,7 +274,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     assert.deepEqual(texts(second), [[note(2)]])
   })
 
-  test('the log finds closed orders in many rows in any order, also when the same orders are read repeatedly', async () => {
+  test('the log finds many closed orders at once, in any sequence and with repetitions', async () => {
     let log = await open()
     const random = randomFrom(41)
     const orders = Array.from({ length: 900 }, () => closedOrder(random, market))

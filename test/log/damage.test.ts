@@ -58,7 +58,7 @@ function open(dir: string): EventLog<Noted> {
   })
 }
 
-/** Returns the content of a log after each number of batches, from 0. */
+/** Returns the log's content before the first batch and after each batch. */
 async function contentAfterEachBatch(): Promise<string[]> {
   const log = open(join(folder, 'reference'))
   const contents = [contentOf(log, 0, flow)]
@@ -135,7 +135,7 @@ test('a log whose writer was killed has every acknowledged event', async () => {
   assert.equal(await opened({}), BATCHES)
 })
 
-test('a log drops its last batch as a whole if the batch was cut off before it was durable', async () => {
+test('if the last batch was not yet durable and is cut off, the log opens without this batch', async () => {
   const { from, step } = sweep(lastBegin, 1, PART)
   for (let length = from; length < lastEnd; length += step) {
     const left = await opened({ wal: killed.wal.subarray(0, length), mark: earlierMark })
@@ -144,14 +144,14 @@ test('a log drops its last batch as a whole if the batch was cut off before it w
   assert.equal(await opened({ mark: earlierMark }), BATCHES)
 })
 
-test('a log is refused if its last batch is cut off although the batch was durable', async () => {
+test('if the last batch was durable and is cut off, the log refuses to open', async () => {
   const { from, step } = sweep(lastBegin, 13, PART)
   for (let length = from; length < lastEnd; length += step) {
     assert.equal(await opened({ wal: killed.wal.subarray(0, length) }), 'LOG_LOST', `at ${length}`)
   }
 })
 
-test('a write-ahead file that is cut off anywhere yields only whole batches, and every durable one before the cut', async () => {
+test('a truncated write-ahead file yields only whole batches; if durable batches are missing, the log refuses to open', async () => {
   const { from, step } = sweep(0, 61, PART)
   for (let length = from; length < lastBegin; length += step) {
     const wal = killed.wal.subarray(0, length)
@@ -161,7 +161,7 @@ test('a write-ahead file that is cut off anywhere yields only whole batches, and
   }
 })
 
-test('a bit flipped in the write-ahead file never changes or hides durable events', async (t) => {
+test('after a flipped bit in the write-ahead file, the log has all durable events or refuses to open', async (t) => {
   const random = randomFrom(SEED)
   const counts = new Map<number | string, number>()
   for (let at = 0; at < killed.wal.length; at += random.int(1, WHOLE ? 47 : 47 * PART)) {
@@ -172,7 +172,8 @@ test('a bit flipped in the write-ahead file never changes or hides durable event
     tally(counts, marked)
     const unmarked = await opened({ wal, mark: noMark })
     if (at < ends[BATCHES - 3]! && at >= 32) {
-      // Two later commits follow, so even without a mark this is damage and not an incomplete last batch.
+      // Two later commits follow the flipped bit. So the log reports damage even without a mark, and does not treat the
+      // bit as part of an incomplete last batch.
       assert.equal(unmarked, 'LOG_CORRUPT', `bit ${bit} of ${at}`)
     }
     tally(counts, unmarked)
@@ -180,7 +181,7 @@ test('a bit flipped in the write-ahead file never changes or hides durable event
   t.diagnostic(`seed ${SEED}: ${JSON.stringify([...counts])}`)
 })
 
-test('the log detects a flipped bit in the database file, unless the bit is in unused space', async (t) => {
+test('after a flipped bit in the database file, the log has the same content or reports corruption', async (t) => {
   assert.equal(await opened({}), BATCHES)
   const log = open(dataDir)
   const content = contentOf(log, 0, flow)
@@ -224,7 +225,7 @@ test('a bit flipped in any byte of the hash of a closed order is found when the 
   assert(places > 3)
 })
 
-test('a log with a deleted row is refused', async () => {
+test('a log refuses to open if a row was deleted from any of its tables', async () => {
   for (const table of ['closed_orders', 'trade_status', 'markets', 'batches']) {
     assert.equal(await opened({}), BATCHES)
     const log = open(dataDir)
@@ -250,7 +251,7 @@ test('a log whose durable-position file is damaged is refused, unless the operat
   await log.close()
 })
 
-test('after an operator accepts the loss, a damaged log opens with its intact batches, and later opens need no consent', async () => {
+test('after an operator accepts the loss, a damaged log opens with its intact batches, also later', async () => {
   assert.equal(await opened({ wal: killed.wal.subarray(0, lastBegin + 100) }), 'LOG_LOST')
   const log = openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0], acceptLoss: true })
   assert.equal(contentOf(log, 0, flow), expected[BATCHES - 1])
@@ -266,12 +267,13 @@ function withoutBlock(at: number): Buffer {
   return wal
 }
 
-test('a missing block in the last batch counts as an unfinished write, and a missing block before it as damage', async () => {
+test('a missing block is tolerated in the unfinished last batch, and reported as damage in earlier batches', async () => {
   for (let at = 512; at + 512 <= ends[BATCHES - 3]!; at += 512) {
     assert.equal(await opened({ wal: withoutBlock(at), mark: noMark }), 'LOG_CORRUPT', `${at}`)
   }
   for (let at = ends[BATCHES - 3]!; at + 512 <= lastBegin; at += 512) {
-    // If the commit itself cannot be read, the error depends on the mark.
+    // If the missing block contained the batch's commit, the file may look incomplete instead of damaged. Then the mark
+    // shows the loss.
     const verdict = await opened({ wal: withoutBlock(at), mark: earlierMark })
     assert(verdict === 'LOG_CORRUPT' || verdict === 'LOG_LOST', `${at}: ${verdict}`)
   }

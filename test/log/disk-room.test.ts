@@ -34,7 +34,7 @@ function fill(folder: string, leaving: number): void {
   writeFileSync(path, Buffer.alloc(before + bavail * bsize - leaving))
 }
 
-test('while the disk is full, the exchange accepts cancels but no orders; it accepts orders again once the disk has room', async (t) => {
+test('while the disk is full, the exchange refuses orders but accepts cancels, until there is room again', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-full-'))
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', folder])
   if (mounted.status !== 0) {
@@ -52,7 +52,7 @@ test('while the disk is full, the exchange accepts cancels but no orders; it acc
     await host.run(...names.map(place))
     assert.equal(room.look(), false)
 
-    // With little room left, orders are refused before an append fails, and nothing has to be reopened.
+    // With little room left, orders are refused. So no append fails, and the log need not be reopened.
     fill(folder, 2 * MIB)
     assert.equal(room.look(), true)
     const refused = { rejected: 'STORAGE_FULL' }
@@ -62,7 +62,8 @@ test('while the disk is full, the exchange accepts cancels but no orders; it acc
     assert.deepEqual(cancelled, { status: 'cancelled', orderHash: hashNamed('o0') })
     assert.deepEqual(await host.run(open(2)), [refused])
 
-    // The disk is completely full: a cancel fails, the reserve is deleted, and the next cancels succeed.
+    // The disk is completely full, so a cancel fails. Then the reserve file is deleted to make room, and the next
+    // cancels succeed.
     fill(folder, 0)
     let failed: unknown
     let n = 1

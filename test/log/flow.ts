@@ -1,4 +1,4 @@
-/** Makes batches for the log from a seed, and returns the answers of a log about these batches as text. */
+/** Makes batches of log events from a seed. Returns a log's content as text, so that tests can compare logs. */
 
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
@@ -47,7 +47,7 @@ export function notes(marketId: MarketId, text = 'note'): (seq: number) => Noted
   return (seq) => ({ type: 'Noted', marketId, seq, note: `${text} ${seq}: ¿sí? 有 \n "so"` })
 }
 
-/** Makes batches of few or many events, with closed orders, trade statuses and values. The last batch is small. */
+/** Makes batches of events with closed orders, trade statuses and metadata. The last batch has only one event. */
 export function flowOf(seed: number, count: number): Flow {
   const random = randomFrom(seed)
   const markets = [marketNamed(random), marketNamed(random)]

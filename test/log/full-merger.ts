@@ -1,6 +1,6 @@
 /**
- * Makes a run (a sorted file of closed orders). Then prints the error and the number of files that were left open. The
- * parent limits the size of files.
+ * Makes a run (a sorted file of closed orders). Prints the error of this work and the number of files that it left
+ * open. The parent process limits the size of files.
  */
 
 import { readdirSync, writeSync } from 'node:fs'

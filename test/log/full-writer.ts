@@ -1,6 +1,6 @@
 /**
- * Appends until it fails, prints the acknowledged events, opens the partition again, and prints its content. The parent
- * limits the size of files.
+ * Appends until it fails, opens the partition again, and writes a snapshot that is too large. Prints the last
+ * acknowledged offset and the result of each step. The parent process limits the size of files.
  */
 
 import { writeSync } from 'node:fs'

@@ -54,7 +54,7 @@ function writeCell(into: JsonBytes, [kind, value]: Cell): void {
   else into.value(value)
 }
 
-test('any number of cells of all kinds is written to a row as JSON.stringify writes them', () => {
+test('the encoder of log rows writes any values exactly as JSON.stringify does', () => {
   withSeeds([1, 2], (random) => {
     const into = new JsonBytes()
     for (const count of [1, 30_000, 2, 60_000]) {
@@ -70,7 +70,7 @@ test('any number of cells of all kinds is written to a row as JSON.stringify wri
   })
 })
 
-test('the buffer of a log row grows before any kind of write exceeds its size', () => {
+test('the buffer for a log row grows before a value of any kind overflows it', () => {
   const MIB = 1024 * 1024
   const { from, step } = sweep(0, 1, 4)
   for (let room = from; room < 40; room += step) {

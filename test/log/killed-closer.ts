@@ -1,6 +1,7 @@
 /**
- * Closes ten orders with each append while another thread moves them to sorted files (runs). It prints the number of
- * the last durable order, and after some time kills itself, at any point of that thread's work.
+ * Closes ten orders with each append, while another thread moves closed orders to sorted files (runs). Prints the
+ * number of the last durable order after each append. Kills itself after `afterMs`, at any point of the other thread's
+ * work.
  */
 
 import { writeSync } from 'node:fs'
@@ -28,7 +29,7 @@ for (;;) {
   await log.append(0, { events: [note(log.lastOffset(0) + 1)], nowMs: 1, closed })
   writeSync(1, `${number}\n`)
   log.forgetClosed(0, 1_000, 100)
-  // The time to the kill counts from the moment when the first orders leave the table.
+  // Once 1,000 orders are closed, the first orders leave the table. From then on, `afterMs` is counted.
   if (beganMs === 0 && number - Number(first) > 1_000) beganMs = performance.now()
   if (beganMs > 0 && performance.now() - beganMs > Number(afterMs)) {
     process.kill(process.pid, 'SIGKILL')

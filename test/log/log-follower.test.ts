@@ -52,7 +52,7 @@ await onServerDatabase('a node can copy the log of another node and take it over
   const follower = (url: string, dataDir: string) =>
     openLogFollower<Noted>({ url, dataDir, partitions: 2 })
 
-  test('a node copies the log from the database without disturbing the log’s owner, and readers can read the copy', async (t) => {
+  test('a node can copy another node’s log from the database while the owner continues to write', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -73,7 +73,7 @@ await onServerDatabase('a node can copy the log of another node and take it over
     await log.append(0, batch(101))
   })
 
-  test('a node that copies a log stores closed orders in files and still finds them after it becomes the owner', async (t) => {
+  test('a node that becomes a log’s owner finds closed orders that it had copied to files', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -107,7 +107,7 @@ await onServerDatabase('a node can copy the log of another node and take it over
     assert.deepEqual(found, orders)
   })
 
-  test('a node that stops copying a partition can take it over, and the former owner can write nothing more', async (t) => {
+  test('after a node takes over a partition that it has copied, the former owner cannot write to it', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -127,7 +127,7 @@ await onServerDatabase('a node can copy the log of another node and take it over
     await assert.rejects(log.append(0, batch(12)), fault('LOG_APPEND_FAILED'))
   })
 
-  test('if a base has replaced rows of the log, a node’s copy starts again from the base', async (t) => {
+  test('if a newer base (stored copy of the log) has replaced log rows, a copying node continues from it', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -153,7 +153,7 @@ await onServerDatabase('a node can copy the log of another node and take it over
     assert.deepEqual(reader.read(0, 1, 10), log.read(0, 1, 10))
   })
 
-  test('a node neither copies nor takes over a log whose database has lost rows that the node had read', async (t) => {
+  test('if the database has lost rows that a node copied, the node refuses to continue with them', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]

@@ -59,7 +59,10 @@ function tests(databases: TestDatabases): void {
         const [last] = await server.rows<{ epoch: number }>('SELECT MAX(epoch) AS epoch FROM log')
         return { dataDir, log, epoch: last!.epoch }
       },
-      /** Makes a base as the base thread does; `before` is called before each statement that changes the database. */
+      /**
+       * Makes a base (a copy of the partition's files) as the base thread does. Calls `before` before each statement
+       * that changes the database.
+       */
       async base(owner: Owner, before: (sql: string) => Promise<void> | void = () => {}) {
         const { dataDir, epoch } = owner
         const draft = folder()
@@ -109,7 +112,7 @@ function tests(databases: TestDatabases): void {
   ] as const
 
   for (const [what, statement] of PAUSES) {
-    test(`if an owner pauses right before it ${what}, the base that a new owner writes stays intact`, async () => {
+    test(`a log owner that pauses before it ${what} does not damage the next owner’s base (stored log copy)`, async () => {
       const { take, base, names, server, url } = await place()
       const first = await take()
       await append(first, 1)
@@ -154,7 +157,7 @@ function tests(databases: TestDatabases): void {
     })
   }
 
-  test('an incomplete file of a log’s base is written again with the next base', async () => {
+  test('if files of the log’s base (stored copy) are missing in the database, the next base contains them again', async () => {
     const { take, base, server } = await place()
     const first = await take()
     await append(first, 1)
@@ -171,7 +174,7 @@ function tests(databases: TestDatabases): void {
     )
   })
 
-  test('a new base deletes the files of unfinished bases of its partition, whichever owner wrote them', async () => {
+  test('making a new base (stored copy) of a partition deletes the files of the partition’s unfinished bases', async () => {
     const { take, base, names, server } = await place()
     const first = await take()
     // Files of another partition must not be deleted.

@@ -1,5 +1,6 @@
 /**
- * The log in a database server: the properties of every log, and those of a log whose owners are on different machines.
+ * Tests the log in a database server. These are the tests of every log, and tests in which an owner on another machine
+ * takes the log over.
  */
 
 import assert from 'node:assert/strict'
@@ -50,14 +51,14 @@ test('the address of a log names one or more database servers and a database', (
   for (const url of wrong) assert.equal(parseMysqlAddress(url), undefined, url)
 })
 
-test('after a database error with an unknown code, the result of the statement counts as unknown', () => {
+test('after an unrecognised database error, the log treats the effect of the statement as unknown', () => {
   assert.equal(meaningOf({ errno: 1062 }), 'taken')
   assert.equal(meaningOf({ errno: 1213 }), 'again')
   assert.equal(meaningOf({ errno: 1180 }), 'unknown')
   assert.equal(meaningOf(new Error('lost')), 'unknown')
 })
 
-test('a database server whose settings could lose log rows is reported, and one whose packet size limit is too low is refused', () => {
+test('a log owner warns of database settings that could lose rows, and refuses a too small packet limit', () => {
   const doubts = (variables: Record<string, string>) =>
     doubtsOf('here', new Map(Object.entries(variables)))
   const safe = {
@@ -134,7 +135,7 @@ function tests(databases: TestDatabases): void {
 
   const batch = (seq: number) => ({ events: [note(seq)], nowMs: NOW + seq })
 
-  test('a log on a database server has the same content on another machine and without its local copy', async () => {
+  test('a log on a database server can be read completely on another machine or after losing its local copy', async () => {
     const place = await placed()
     const flow = flowOf(5, 30)
     const log = await place.open()
@@ -164,7 +165,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 3).map(note))
   })
 
-  test('an owner can find out without an append which of its partitions were taken over', async () => {
+  test('a log owner can ask which of its partitions other owners have taken over', async () => {
     const place = await placed()
     const fenced: number[] = []
     const watch: MysqlLogWatch = {
@@ -185,7 +186,7 @@ function tests(databases: TestDatabases): void {
     await first.append(1, batch(1))
   })
 
-  test('a log owner that cannot reach the database server cannot confirm that it still owns its partitions', async () => {
+  test('if the database server is unreachable, a log owner cannot confirm its partitions and reports a fault', async () => {
     const place = await placed()
     const proxy = await cuttingProxy(place.url)
     disposed.push(proxy.close)
@@ -197,7 +198,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(await log.takenOver?.(), [])
   })
 
-  test('if several owners compete for a partition, the log has exactly one row per acknowledged append', async () => {
+  test('if owners compete for a partition, the log contains every acknowledged append once', async () => {
     const place = await placed()
     const acknowledged: string[] = []
     const own = [1, 2, 3].map(async (owner) => {
@@ -223,7 +224,7 @@ function tests(databases: TestDatabases): void {
     for (const text of acknowledged) assert(there.includes(text), text)
   })
 
-  test('rows that a base replaces are deleted, and a node without local files starts from the base', async () => {
+  test('log rows that a base (stored copy) contains are deleted, and a new node starts from this base', async () => {
     const place = await placed()
     const flow = flowOf(31, 60)
     let based = 0
@@ -231,7 +232,7 @@ function tests(databases: TestDatabases): void {
       baseEveryBytes: 4_000,
       watch: {
         ...{ appended() {}, retried() {}, fenced() {}, doubted() {} },
-        // If the log is closed while a base is being made, the base is abandoned and does not count.
+        // Count only completed bases. If the log is closed while a base is being made, the base is abandoned.
         based: (_, failed) => {
           if (failed === undefined) based++
         },
@@ -320,7 +321,7 @@ function tests(databases: TestDatabases): void {
     assert.equal(log.read(0, 1, 10).length, lastOffset + 1)
   })
 
-  test('a row of an abandoned append does not enter the log if it arrives after the log was opened again', async () => {
+  test('if a failed append’s row reaches the database after the log was reopened, the log omits the row', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -340,7 +341,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, [note(1), another, note(3)])
   })
 
-  test('a row of an abandoned append is kept if it arrives before the log is opened again', async () => {
+  test('if a failed append’s row reaches the database before the log is reopened, the log contains the row', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -357,7 +358,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 3).map(note))
   })
 
-  test('if the answer to a takeover is lost, the log owner recognises its own takeover on the next attempt', async () => {
+  test('if the answer to a takeover was lost, the owner recognises its own takeover when it tries again', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -380,7 +381,7 @@ function tests(databases: TestDatabases): void {
     assert.equal((await server.rows(fences)).length, 2, 'one fence, and the row behind it')
   })
 
-  test('an owner that lost its partition during an append with unknown result cannot write again', async () => {
+  test('after another owner takes over during an unanswered append, the former owner can no longer write', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -424,7 +425,7 @@ function tests(databases: TestDatabases): void {
     await assert.rejects(place.open({ dataDir: folder() }), fault('LOG_HALF_MADE'))
   })
 
-  test('a log on a database server does not open with a folder of another log or another number of partitions', async () => {
+  test('a log on a database server does not open with another log’s folder or another partition count', async () => {
     const [place, stranger] = [await placed(), await placed()]
     await (await place.open()).close()
     await (await stranger.open()).close()
@@ -453,13 +454,13 @@ async function cuttingProxy(url: string) {
     let losesAnswer = false
     const end = () => {
       client.destroy()
-      // The held statement is sent on this connection later, so the connection to the server stays open.
+      // `deliver` later sends the held statement on the connection to the server, so this connection stays open.
       if (late?.behind !== behind) behind.destroy()
       open.delete(client)
     }
     open.add(client)
     client.on('data', (bytes) => {
-      // Only appends and fences can be lost; reads pass.
+      // A long execute command is an append or a fence. The proxy loses or holds only these commands.
       const isAppend = bytes[4] === 0x17 && bytes.length > 60
       if (isAppend && loses !== undefined) {
         lost++

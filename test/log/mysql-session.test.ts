@@ -90,7 +90,7 @@ describe('the log does not depend on the default settings of the database server
     }
   }
 
-  test('an acknowledged append is durable although the server has autocommit turned off', async () => {
+  test('an acknowledged append is durable even if the database server has autocommit turned off', async () => {
     const log = await openMysqlLog<Noted>({
       ...{ url: servers.url(), dataDir: file('data'), partitions: 1, own: [0] },
       checkpointThread: false,
@@ -103,7 +103,7 @@ describe('the log does not depend on the default settings of the database server
     assert.equal(Number(row?.events), 1)
   })
 
-  test('a single statement is committed although the server has autocommit turned off', async () => {
+  test('a single SQL statement is committed even if the database server has autocommit turned off', async () => {
     const database = await openDatabase(servers.url(0, 'sibyl'))
     const run = (sql: string) =>
       transact(database, (transaction, connection) =>
@@ -120,14 +120,14 @@ describe('the log does not depend on the default settings of the database server
     assert.deepEqual(found, [{ id: 1 }])
   })
 
-  test('on a Galera server, reads, updates, deletes and inserts wait for earlier acknowledged writes', {
+  test('on a Galera cluster, every statement waits for earlier acknowledged writes of other servers', {
     skip: isCluster ? false : 'galera-4 is not installed',
   }, async () => {
     const [row] = await onLogServer(servers.url(), (server) =>
       server.rows<{ wait: number }>('SELECT @@SESSION.wsrep_sync_wait AS wait'),
     )
     assert.equal(row?.wait, 7)
-    // One address may lead to all servers, as with a load balancer.
+    // With a load balancer, an address with one host can also lead to all servers.
     const one = servers.urlOf(0, 'sibyl')
     for (const url of [one, one.replace(/@(.*)\//, '@$1,$1/')]) {
       const database = await openDatabase(url)
@@ -155,7 +155,7 @@ describe('the log does not depend on the default settings of the database server
 
   // After a Galera server was away from its cluster, its old sessions may answer every statement with a lock wait
   // error.
-  test('after a lock wait error, the log moves to the next server of its address', async () => {
+  test('after a lock wait error, the log connects to the next server in its address', async () => {
     const url = servers.urlOf(0, 'sibyl')
     const twice = url.replace(/@(.*)\//, '@$1,$1/')
     await whileLocked(async () => {
@@ -171,7 +171,7 @@ describe('the log does not depend on the default settings of the database server
     })
   })
 
-  test('the database connection switches to the next server of a cluster after a lock wait error', async () => {
+  test('after a lock wait error, the database connection uses the next server in its address', async () => {
     const twice = servers.urlOf(0, 'sibyl').replace(/@(.*)\//, '@$1,$1/')
     const database = await openDatabase(twice, { connectionsMax: 1 })
     const session = () =>

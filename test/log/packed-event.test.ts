@@ -48,7 +48,7 @@ test('mints and merges are read back unchanged from the log, with the labels of 
   assert.deepEqual(stored(market.events), market.events)
 })
 
-test('the terms of an order are read back unchanged from the log, with and without rare fields', () => {
+test('an order’s time in force and other optional terms are read back unchanged from the log', () => {
   const market = given()
   const all: object[] = []
   for (const timeInForce of [undefined, 'POST_ONLY', 'IOC', 'FOK'] as const) {
@@ -69,7 +69,7 @@ test('the terms of an order are read back unchanged from the log, with and witho
   assert.deepEqual(stored(market.events), market.events)
 })
 
-test('the session of an order is read back unchanged, and an unknown flag is refused', () => {
+test('the session that placed an order is read back unchanged, and an invalid session value is refused', () => {
   const market = given()
   const place = (order: OrderBuilder) =>
     market.ask('PlaceOrder', { order: signed(order, market.marketId), session: 's-1' })
@@ -118,7 +118,7 @@ function inMarket(event: MarketEvent, marketId: MarketId): MarketEvent {
   return { ...event, marketId }
 }
 
-test('events are read from the rows of existing logs, and encoding these events again gives exactly the same bytes', () => {
+test('events read from the rows of existing logs are encoded to exactly the same bytes again', () => {
   const { events, rows } = fixture(2)
   assert.deepEqual(packed(events), rows)
   assert.deepEqual(PACKED.read(rows), events)
@@ -141,7 +141,7 @@ test('rows of the first format version are still read from an existing log', () 
   )
 })
 
-test('a batch that is split into several rows can be read from any of its rows', () => {
+test('each row of a split batch can be read without the other rows', () => {
   const market = given()
   const flow = randomFlow(market, randomFrom(7))
   while (market.events.length < 9_000) flow.step()
@@ -160,7 +160,7 @@ test('a batch that is split into several rows can be read from any of its rows',
   }
 })
 
-test('a row whose first event has no market or an unknown kind causes an assertion failure', () => {
+test('a log row without a market or with an unknown kind of event cannot be read', () => {
   const [first] = fixture(2).rows as [unknown[]]
   assert.throws(() => PACKED.read([first.with(1, 0)]), /names its market/)
   assert.throws(() => PACKED.read([first.with(0, 'X')]), /kind X/)
@@ -196,14 +196,14 @@ test('a permit, a fee recipient and 64-bit numbers are read back unchanged', () 
   assert.deepEqual(stored(events), events)
 })
 
-test('readers receive an append as bytes that contain the same events as the log', () => {
+test('the bytes that an append sends to readers decode to the appended events', () => {
   const market = given()
   market.place(buy('YES').named('a'))
   const bytes = new Uint8Array(Buffer.from(JSON.stringify(packed(market.events))))
   assert.deepEqual(readRows([bytes, bytes]), [...market.events, ...market.events])
 })
 
-test('a log row with too few or too many cells causes an assertion failure', () => {
+test('a log row with a missing or an additional cell cannot be read', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(1).named('a'))
   market.place(buy('YES').at(0.4).size(1).named('b'))

@@ -34,7 +34,7 @@ test('after a power failure at any moment, the log opens with every answered eve
   const dataDir = join(folder, 'data')
   mkdirSync(dataDir)
   createLog(dataDir, 1)
-  // The first opening makes the folders, and they have to be durable before anything is written into them.
+  // The first opening makes the log's folders and files. Writes are recorded only later, so these count as durable.
   await openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0] }).close()
   const before = join(folder, 'before')
   cpSync(dataDir, before, { recursive: true })

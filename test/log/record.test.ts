@@ -39,7 +39,7 @@ function rowOf({ firstOffset, count, version, crc, payload }: Fixture): BatchRow
 }
 
 for (let version = 1; version <= RECORD_VERSION; version++) {
-  test(`records of version ${version} of the log format are read as they were written`, () => {
+  test(`records of log format version ${version} are decoded to the events that were written`, () => {
     const stored = fixture(version)
     const records = decodeBatch(stored, rowOf(stored), UPCASTERS, WHOLE)
     assert.deepEqual(
@@ -63,7 +63,7 @@ test('the encoder writes the current version of the log format exactly as in the
   assert.deepEqual(rows, [rowOf(stored)])
 })
 
-test('a log record of another version is converted when it is read, and refused if no conversion exists', () => {
+test('a log record of another format version is converted when read, or refused if no conversion exists', () => {
   const home = { logId: 'old', partition: 3 }
   const payload = Buffer.from('[\n{"kind":"Noted","market":"0x1","seq":1}\n]')
   const row = { first_offset: 8, count: 1, version: 0, payload }
@@ -90,7 +90,7 @@ test('a log record of another version is converted when it is read, and refused 
   )
 })
 
-test('a row that has a correct checksum but cannot be decoded is refused as damaged, with its offset', () => {
+test('a row with a correct checksum but unreadable content is reported as corrupt, with its offset', () => {
   const home = { logId: 'log', partition: 3 }
   const rowWith = (text: string, count = 1): BatchRow => {
     const row = { first_offset: 8, count, version: RECORD_VERSION, payload: Buffer.from(text) }
@@ -107,7 +107,7 @@ test('a row that has a correct checksum but cannot be decoded is refused as dama
   assert.throws(() => decodeBatch(home, rowWith(`[${event}]`), UPCASTERS, picky), refused)
 })
 
-test('a batch is split into rows that are not much larger than 4 MiB', () => {
+test('a large batch is split into rows of about 4 MiB', () => {
   const MIB = 1024 * 1024
   const events = Array.from({ length: 12 }, (_, index) => ({
     type: 'Noted',
@@ -131,7 +131,7 @@ test('a batch is split into rows that are not much larger than 4 MiB', () => {
   ])
 })
 
-test('a batch that could not be written leaves nothing in the log', () => {
+test('after a batch fails to encode, the next batch contains none of its events', () => {
   const encoder = new BatchEncoder()
   const home = { logId: 'log', partition: 0 }
   const event = { type: 'Noted', marketId: '0x1' as MarketId, seq: 1 }

@@ -1,7 +1,7 @@
 /**
- * Writes a flow into a log, with all other work of a market thread, while every write is recorded. After each
- * acknowledgement it writes a mark into a file of the same folder, so that the record shows when each batch was
- * acknowledged.
+ * Writes batches of events into a log, and takes snapshots and truncates the log like a market thread. Meanwhile the
+ * test records every write. After each acknowledgement, this program adds a line to a file of the same folder, so that
+ * the record shows when each batch was acknowledged.
  */
 
 import { openSync, writeSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** The log as its owner and its readers use it, on real files, threads and processes. */
+/** Tests the log in local files as its owner and its readers use it, with real threads and processes. */
 
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
@@ -91,7 +91,7 @@ conformance(async () => {
   }
 })
 
-test('an opened log verifies its stored trade states in steps, even while trades change', async () => {
+test('the log verifies its stored trade states step by step and detects a missing one', async () => {
   let log = open()
   const trade = (seq: number, status: 'submitted' | 'confirmed') =>
     ({ tradeId: tradeId(market, seq, 0), status, txHash: '0x1', atMs: NOW }) as const
@@ -100,7 +100,8 @@ test('an opened log verifies its stored trade states in steps, even while trades
   log = await reopened(log)
   for (let step = 0; step < 30; step++) {
     log.sweep(0, 500)
-    // Each step updates two trades, one that the sweep has checked and one that it has not, and adds a third.
+    // Each step updates a trade that `sweep` has already checked, and a trade that it has not. Each step also adds a
+    // third trade.
     const trades = [trade(step + 1, 'confirmed'), trade(10_200 - step, 'confirmed')]
     const events = [note(2 + step)]
     await log.append(0, {
@@ -119,7 +120,7 @@ test('an opened log verifies its stored trade states in steps, even while trades
   }, fault('LOG_CORRUPT'))
 })
 
-test('a market snapshot can be read only once it is complete, and then replaces the previous snapshot', async () => {
+test('a market snapshot becomes readable when it is complete and durable, and then replaces the previous one', async () => {
   let log = open()
   await appendNotes(log, 1, 10)
   const chunks = (value: number, count: number) =>
@@ -177,7 +178,7 @@ test('a market snapshot can be read only once it is complete, and then replaces 
   assert.deepEqual(stored()?.chunks, chunks(100, 2))
 })
 
-test('a failed snapshot is reported and stores nothing, and the log still accepts events and snapshots', async () => {
+test('if writing a snapshot fails, nothing of it is stored and the log still accepts events', async () => {
   const log = open()
   await appendNotes(log, 1, 10)
   const { snapshots } = partitionPaths(dataDir, 0)
@@ -196,7 +197,7 @@ test('a failed snapshot is reported and stores nothing, and the log still accept
   assert.equal(log.readSnapshot(0, market)?.meta.atOffset, 12)
 })
 
-test('an unfinished snapshot is abandoned when its partition is opened again', async () => {
+test('when a partition is reopened, its unfinished snapshots fail and leave no file', async () => {
   const log = open()
   await appendNotes(log, 1, 10)
   const begun = log.beginSnapshot(0, market, 10, 10)
@@ -210,7 +211,7 @@ test('an unfinished snapshot is abandoned when its partition is opened again', a
   assert.deepEqual(readdirSync(partitionPaths(dataDir, 0).snapshots), [])
 })
 
-test('a snapshot of any size is stored completely, and its writer waits while the disk syncs', async () => {
+test('a large snapshot is stored completely, and its writer waits for the disk', async () => {
   let log = open()
   await appendNotes(log, 1, 10)
   const writer = log.beginSnapshot(0, market, 10, 10)
@@ -227,7 +228,7 @@ test('a snapshot of any size is stored completely, and its writer waits while th
     assert.deepEqual(bytes, Buffer.alloc(65_536, chunk++))
   }
   assert.equal(chunk, 200)
-  // A later snapshot reuses the chunk buffers of the log.
+  // A later snapshot reuses the buffers, and must not contain the old bytes.
   const next = log.beginSnapshot(0, market, 10, 10)
   for (chunk = 0; chunk < 40; chunk++) next.writeChunk(Buffer.alloc(65_000, chunk))
   await next.commit()
@@ -235,7 +236,7 @@ test('a snapshot of any size is stored completely, and its writer waits while th
   assert.deepEqual(read, range(0, 39))
 })
 
-test('a missing or damaged snapshot makes the log refuse to open only if the log needs the snapshot', async () => {
+test('a missing or damaged snapshot prevents opening the log only if the events it replaces were deleted', async () => {
   let log = open()
   for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
   const writer = log.beginSnapshot(0, market, 30, 30)
@@ -280,7 +281,7 @@ test('a missing or damaged snapshot makes the log refuse to open only if the log
   assert(existsSync(`${path}.aside`))
 })
 
-test('a log that ends before its snapshot has lost events, and is refused', async () => {
+test('a log that ends before its newest snapshot has lost events and does not open', async () => {
   const log = open()
   await appendNotes(log, 1, 4)
   await close(log)
@@ -302,7 +303,7 @@ test('a log that ends before its snapshot has lost events, and is refused', asyn
   assert.deepEqual(open().snapshots(0), [])
 })
 
-test('a log that is refused keeps all of its snapshots, even if the operator accepts the loss', async () => {
+test('if a log cannot be opened even with consent to the loss, it keeps all its snapshots', async () => {
   let log = open()
   for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
   await log.beginSnapshot(0, market, 36, 36).commit()
@@ -378,7 +379,7 @@ test('retiring a market removes everything of the market from the log', async ()
   assert.deepEqual(open().snapshots(0), [])
 })
 
-test('a log that is opened again after a failed append has the content from before the append', async () => {
+test('after a failed append, the reopened log has exactly the content from before the append', async () => {
   const flow = flowOf(11, 3)
   const log = open({ partitionBytesMax: 400_000 })
   await log.append(0, flow.batches[0]!)
@@ -398,7 +399,7 @@ test('a log that is opened again after a failed append has the content from befo
   assert.equal(contentOf(await reopened(log), 0, flow), after)
 })
 
-test('a data folder cannot be opened with another number of partitions, or if a partition is missing', async () => {
+test('a data folder cannot be opened if a partition is missing or exchanged, or its number of partitions differs', async () => {
   const log = open({ own: [0, 1] })
   await log.append(1, { events: [note(1)], nowMs: NOW })
   await close(log)
@@ -424,7 +425,7 @@ test('a data folder cannot be opened with another number of partitions, or if a 
   assert.equal(open({ own: [0, 1] }).lastOffset(1), 1)
 })
 
-test('every commit of the log is synced to the disk', () => {
+test('the log’s database uses write-ahead mode and syncs every commit to the disk', () => {
   const { id: logId } = createLog(dataDir, 2)
   const paths = partitionPaths(dataDir, 0)
   const home = { logId, partition: 0 }
@@ -445,12 +446,12 @@ test('every commit of the log is synced to the disk', () => {
   }
 })
 
-test('creating a log a second time returns the existing log', () => {
+test('creating a log in a folder that already has one returns the existing log', () => {
   const first = createLog(dataDir, 2)
   assert.deepEqual(createLog(dataDir, 2), first)
 })
 
-test('a partition can have only one writer, within a process and across processes', async () => {
+test('a partition of the log can have only one writer, in one process or several', async () => {
   const log = open()
   assert.throws(() => open(), fault('LOG_LOCKED'))
   const second = open({ own: [1] })
@@ -465,7 +466,7 @@ test('a partition can have only one writer, within a process and across processe
   await appendNotes(log, 1, 2)
 })
 
-test('one step of the removal of expired closed orders is limited, and reports whether more remain', async () => {
+test('one step removes a limited number of expired closed orders, and reports whether more remain', async () => {
   const log = open()
   const random = randomFrom(43)
   const orders = Array.from({ length: 6_000 }, () => closedOrder(random, market, 1_000))
@@ -484,7 +485,7 @@ test('one step of the removal of expired closed orders is limited, and reports w
   assert.equal(log.closedOrderRoom(0), 8_000_000)
 })
 
-test('if the operating system refuses a write during a commit, the log contains exactly the acknowledged events', () => {
+test('if the operating system refuses a write, the log later contains exactly the acknowledged events', () => {
   createLog(dataDir, 1)
   const writer = fileURLToPath(new URL('./full-writer.ts', import.meta.url))
   const command = 'ulimit -S -f 300 && exec "$0" "$@"'
@@ -540,7 +541,7 @@ test('a thread that ends without closing the log leaves no lock behind', async (
   assert.equal(open().state(0).lastOffset, 1)
 })
 
-test('a reader in another thread follows the log while events are appended', async () => {
+test('a reader in another thread reads every event without a gap while the log grows', async () => {
   const log = open({ checkpointThread: true })
   const text = 'y'.repeat(3_000)
   const follower = new Worker(new URL('./follower.ts', import.meta.url), {
@@ -563,7 +564,7 @@ test('a reader in another thread follows the log while events are appended', asy
   await reader.close()
 })
 
-test('the checkpoint thread copies the write-ahead files of only the requested partitions', async () => {
+test('the checkpoint thread writes back only the write-ahead files of partitions that it is asked for', async () => {
   const paths = [0, 1, 2].map((partition) => partitionPaths(dataDir, partition))
   const bytesOf = (partition: number) => statSync(paths[partition]!.database).size
   const log = open({ partitions: 3, own: [0, 1, 2] })
@@ -591,7 +592,7 @@ test('the checkpoint thread copies the write-ahead files of only the requested p
   }
 })
 
-test('each partition contains only the events of its own markets', async () => {
+test('each partition of the log returns only the events that were appended to it', async () => {
   const log = open({ own: [0, 1] })
   await log.append(0, { events: [note(1)], nowMs: NOW })
   await log.append(1, { events: [notes(other)(1)], nowMs: NOW + 1 })

@@ -1,4 +1,4 @@
-/** Differences that `npm run audit -- --url` reports about a running exchange. */
+/** Tests which differences in reserved funds `npm run audit -- --url` reports about a running exchange. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { CHAIN, market, person } from '../store/chain-index/chain-events.ts'
 
 const [steady, hasty] = [person(101), person(102)] as const
 
-test('the audit reports a difference of funds only if every repeated read shows the difference', async (t) => {
+test('the audit reports a wrong reservation of funds only if it stays wrong in repeated reads', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-audit-'))
   createLog(dataDir, 1)
   const database = await openDatabase(`sqlite:${join(dataDir, 'sibyl.db')}`)
@@ -33,7 +33,8 @@ test('the audit reports a difference of funds only if every repeated read shows 
     const say = (body: object) => response.writeHead(200).end(JSON.stringify(body))
     if (request.url?.includes('/config')) return say({ risk: { funds: 'reserve' }, chains: [] })
     const isSteady = request.url?.includes(steady) === true
-    // Simulates an order in flight: its reservation is in another market at each read.
+    // At each read, the reservation of the trader `hasty` is in another market, as for a trader with an order in
+    // flight.
     const marketId = market(isSteady ? 1 : ++looks)
     const token = { token: 'outcome', marketId, outcome: 0, held: '0', allowed: '0', free: '0' }
     return say({ tokens: [{ ...token, reservedForOrders: '5', reservedForTrades: '0' }] })

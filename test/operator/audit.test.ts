@@ -25,7 +25,7 @@ import {
 } from '../store/chain-index/chain-events.ts'
 import { runAudit } from '../support/run-audit.ts'
 
-/** Starts a provider that answers only under a secret path. */
+/** Starts a provider that answers requests only on a secret path of its URL. */
 async function startProvider(t: TestContext, shares: bigint): Promise<string> {
   const answers: Readonly<Record<string, string>> = {
     eth_chainId: `0x${CHAIN.toString(16)}`,
@@ -71,7 +71,8 @@ test('an audit can use an RPC provider whose URL has a secret in its path', asyn
   const contracts = Object.fromEntries(
     [...names, 'oracle'].map((name, at) => [name, person(at + 1)]),
   )
-  // The exchange records the chain without secrets when it starts. An audit may run elsewhere, without that record.
+  // When an exchange starts, it writes the chain's contracts and its URL without the secret path into this file. In the
+  // second round the file is missing, as if the audit ran on another machine.
   const record = join(dataDir, 'chain.json')
   for (const [shares, isRecorded, ends, tells] of [
     [5n, true, 0, /1 holders compared with chain 31337 at block 1.*no difference/s],
@@ -79,7 +80,7 @@ test('an audit can use an RPC provider whose URL has a secret in its path', asyn
       4n,
       false,
       1,
-      /balances of 0x0+65 in 0x0+1 at block 1 of chain 31337: kept YES 5, NO 5, expected/,
+      /balances of 0x0+65 in 0x0+1 at block 1 of chain 31337: the exchange has YES 5, NO 5, but should have/,
     ],
   ] as const) {
     const rpcUrl = await startProvider(t, shares)

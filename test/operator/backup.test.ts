@@ -154,7 +154,8 @@ await onBothDatabases('a backup restores an exchange', ({ fresh, dialect }) => {
     }
     assert.match((await made).stdout, /is complete: \d+ files/)
 
-    // If the database is on a server, the log is restored into a database of that server, too.
+    // In the run with a database server, the log is restored into the data folder and also into a new database of the
+    // server.
     const there = {
       ...placesOf(join(newFolder(), 'data'), await fresh()),
       logUrl: dialect === 'mysql' ? await fresh() : '',
@@ -206,7 +207,7 @@ await onBothDatabases('a backup restores an exchange', ({ fresh, dialect }) => {
     await restore(again, { ...placesOf(join(newFolder(), 'data'), next), logUrl: next }, quiet)
   })
 
-  it('a restore refuses a backup of a newer version before it writes any file', async () => {
+  it('the restore refuses a backup of a newer version, and writes nothing', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const places = placesOf(dataDir, await fresh())
@@ -228,7 +229,7 @@ await onBothDatabases('a backup restores an exchange', ({ fresh, dialect }) => {
     else assert.deepEqual(await tablesOnServer(there.databaseUrl), [])
   })
 
-  it('a restored exchange gives resubmitted orders their first answers and has the data outside the log', async () => {
+  it('a restored exchange has the same data, and answers repeated orders as before', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir, { closedTailMax: 100 })
     const trading = newTrading(43)

@@ -43,7 +43,7 @@ function segments(dataDir: string, logId: string, partition: number): string[] {
 }
 
 await onBothDatabases('a lost database can be rebuilt', ({ fresh }) => {
-  it('the rebuild restores all rows of a lost database, starting from an empty database or an older copy', async () => {
+  it('a rebuild from the log writes every missing row, whether the database is empty or outdated', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const trading = newTrading(31)
@@ -112,7 +112,7 @@ await onBothDatabases('a rebuild with missing files is refused', ({ fresh, diale
     }
     const log = readWhole(dataDir)
     const paths = segments(dataDir, log.id, 1)
-    // Reads the log anew each time, because unchanged files are read only once per reader.
+    // Opens a new log reader each time, because a reader does not read an unchanged file again.
     const into = async (url: string) => {
       const log = readWhole(dataDir)
       try {

@@ -1,6 +1,6 @@
 /**
- * Trading without an exchange: the host of markets on a real log that is archived and truncated, a projector that
- * follows it into a database, and functions to compare every table that the log fills.
+ * Runs a host of markets without an exchange. The host's real log is archived and truncated. Tests project the log into
+ * a database, and compare every table that the log fills.
  */
 
 import assert from 'node:assert/strict'
@@ -47,7 +47,7 @@ export function startTrading(dataDir: string, more: HostOptions = {}): Host {
 
 export type Trading = {
   readonly stream: OrderStream
-  /** Runs some batches of orders, cancels and reports of trades. */
+  /** Runs this many batches of orders, cancels and reports of trades. */
   trade(host: Host, batches: number): Promise<void>
   /** Every placed order with its answer. */
   readonly placed: Map<OrderHash, { readonly order: VerifiedOrder; readonly answer: unknown }>
@@ -105,7 +105,7 @@ export function readWhole(dataDir: string): LogReader<MarketEvent> {
   return wholeLog(reader, openArchive(archiveIn(dataDir), reader, { form: PACKED }))
 }
 
-/** Makes a new migrated database, runs the work, and closes it. */
+/** Opens and migrates the database at this URL, runs the work, and closes the database. */
 export async function withDatabase<Result>(
   url: string,
   work: (database: Database) => Promise<Result>,

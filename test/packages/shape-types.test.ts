@@ -1,4 +1,4 @@
-/** The types of the shapes in the SDK package equal those in this repository. */
+/** Tests that the types of API responses in the SDK package equal those in this repository. */
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -64,7 +64,7 @@ test('every API response type in the SDK package equals its type in this reposit
   assert.equal(await differences(written), '')
 })
 
-test('the comparison of SDK types detects a changed type, optionality or value set of a field', async () => {
+test('the check of SDK types detects a field whose type, optionality or set of values has changed', async () => {
   const written = new Map(await shapeTypes())
   for (const [file, before, after] of [
     ['trades.ts', 'readonly price: number', 'readonly price: string'],
@@ -76,6 +76,6 @@ test('the comparison of SDK types detects a changed type, optionality or value s
     written.set(file, text.replace(before, after))
   }
   const lines = (await differences(written)).match(/check\.ts\(.*error TS2322/g) ?? []
-  // The chain is part of the configuration, so its changed role is reported in both shapes.
+  // The type of the configuration contains the type of a chain. So the changed `role` causes two of the four errors.
   assert.equal(lines.length, 4)
 })

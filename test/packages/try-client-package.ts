@@ -59,8 +59,8 @@ async function unpack(tarball: string, into: string): Promise<void> {
 type Folder = Awaited<ReturnType<typeof strangersFolder>>
 
 /**
- * Tests the ccxt package together with the client package. Everything that it imports must be available, and the
- * example of its README must place an order.
+ * Tests the ccxt package together with the client package. Every module that the ccxt package imports must be
+ * available. The example in its README must place an order.
  */
 async function tryCcxtPackage({ folder, ccxt }: Folder, execute: Execute): Promise<void> {
   const installed = join(folder, 'node_modules/sibyl-ccxt')

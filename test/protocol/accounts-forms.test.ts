@@ -32,7 +32,7 @@ const order: AccountsProtocol['Reserve']['takes']['order'] = {
   permit: '18446744073709551615' as Uint64,
 }
 
-test('requests from a front to the accounts thread, and their answers, arrive unchanged', async () => {
+test('a front’s requests to the accounts thread and their answers arrive with unchanged fields', async () => {
   const { port1, port2 } = new MessageChannel()
   const received: [string, unknown][] = []
   const answers = [{ granted: true }, reject('INSUFFICIENT_FUNDS', 'size', 'too little')]

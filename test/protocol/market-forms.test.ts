@@ -100,7 +100,10 @@ const answers: object[] = [
   reject('PRICE_OUT_OF_RANGE', 'order.price'),
 ]
 
-/** Sends every request several times, uses the answers in turn, and returns the messages that each side received. */
+/**
+ * Sends every request once for each prepared answer. Returns the messages that each side received, and the messages
+ * that it should receive.
+ */
 async function exchange(near: ChannelOptions, far: ChannelOptions) {
   const { port1, port2 } = new MessageChannel()
   const received: [string, unknown][] = []
@@ -118,11 +121,11 @@ async function exchange(near: ChannelOptions, far: ChannelOptions) {
   return { received, all, got, wanted }
 }
 
-/** Forms of a front that does not know `reservedMs`. */
+/** Forms of an older front: without the last form, which contains `reservedMs`. */
 const OLDER_FORMS = { ...MARKET_FORMS, requests: MARKET_FORMS.requests.slice(0, 2) }
 const formed = { ...OPTIONS, forms: MARKET_FORMS }
 
-test('orders, cancels and answers between a front and a market thread arrive unchanged, with every field', async () => {
+test('orders, cancels and answers keep all fields when a front and a market thread exchange them', async () => {
   const { received, all, got, wanted } = await exchange(formed, formed)
   assert.deepEqual(received, all)
   assert.deepEqual(got, wanted)
@@ -140,13 +143,13 @@ test('orders from a front of an older version reach the market thread unchanged'
   assert.deepEqual(got, wanted)
 })
 
-test('a thread answers a caller in unpacked form if the caller does not use the packed form of messages', async () => {
+test('a thread that knows packed messages also answers a caller that sends only unpacked messages', async () => {
   const { received, all, got, wanted } = await exchange(OPTIONS, formed)
   assert.deepEqual(received, all)
   assert.deepEqual(got, wanted)
 })
 
-test('orders, cancels and their frequent answers are sent in a packed form', () => {
+test('orders, cancels and their frequent answers are sent between threads in a packed form', () => {
   const fits = (form: Form<unknown> | undefined, message: object): boolean => {
     const cells: unknown[] = []
     const isWritten = form?.write(message, cells) ?? false

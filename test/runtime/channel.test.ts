@@ -41,7 +41,7 @@ function pair(options: Partial<ChannelOptions> = {}) {
   }
 }
 
-test('each request over a channel gets its own answer, in whichever order the answers come', async () => {
+test('each request over a channel gets its own answer, even if answers arrive in another order', async () => {
   const { near, far, received, onHeard } = pair()
   onHeard(() => {
     if (received.length < 50) return
@@ -56,7 +56,7 @@ test('each request over a channel gets its own answer, in whichever order the an
   near.close()
 })
 
-test('messages that are sent in one turn of the event loop form one batch, or several if there are many', async () => {
+test('a channel sends all messages of one event-loop turn in batches of up to 64', async () => {
   const { port1, port2 } = new MessageChannel()
   const batches: number[] = []
   const all = new Promise<void>((resolve) => {
@@ -73,7 +73,7 @@ test('messages that are sent in one turn of the event loop form one batch, or se
   channel.close()
 })
 
-test('a message that a peer sends before it answers a request arrives before the answer', async () => {
+test('a message that a peer sends before its answer also arrives before this answer', async () => {
   const { port1, port2 } = new MessageChannel()
   const order: string[] = []
   const near = new Channel<Echo>(port1, OPTIONS, { received: (type) => order.push(type) })
@@ -88,7 +88,7 @@ test('a message that a peer sends before it answers a request arrives before the
   near.close()
 })
 
-test('a request above the limit of requests in flight gets the result "full", and is never sent', async () => {
+test('a request above the limit of requests in flight is not sent and gets the result “full”', async () => {
   const { near, received, far, onHeard } = pair({ inFlightMax: 2 })
   const first = near.ask('Echo', { n: 1 })
   const second = near.ask('Echo', { n: 2 })
@@ -102,7 +102,7 @@ test('a request above the limit of requests in flight gets the result "full", an
   near.close()
 })
 
-test('a request that is unanswered at its deadline gets the result "late", and a later answer is ignored', async () => {
+test('an unanswered request gets “late” at its deadline, and its late answer never reaches another request', async () => {
   const { near, far, received, onHeard } = pair()
   const late = await near.ask('Echo', { n: 1 }, 30)
   assert.deepEqual(late, { unanswered: 'late' })
@@ -129,7 +129,7 @@ test('when a channel closes, waiting and later requests get the result "closed",
   assert.equal(near.isOpen, false)
 })
 
-test('if a thread exits, every pending request to that thread gets an answer', async () => {
+test('if a thread exits, every pending request to that thread ends with the result “closed”', async () => {
   const source = `
     const { parentPort } = require('node:worker_threads')
     parentPort.once('message', (port) => port.on('message', () => {}))`
@@ -145,7 +145,7 @@ test('if a thread exits, every pending request to that thread gets an answer', a
   assert(answers.every((answer) => isUnanswered(answer) && answer.unanswered === 'closed'))
 })
 
-test('one batch of messages can contain packed and unpacked messages', async () => {
+test('a batch of messages between threads can mix packed and unpacked messages', async () => {
   const number: Form<{ n: number }> = {
     cells: 2,
     write({ n }, into) {
@@ -178,13 +178,13 @@ test('one batch of messages can contain packed and unpacked messages', async () 
     answers,
     Array.from({ length: 90 }, (_, n) => ({ n: n + 1 })),
   )
-  // The packed form of every third request and answer takes four values instead of three.
+  // Every third request and every third answer has a packed form with four values. All others have three values.
   const cells = sizes.reduce((sum, size) => sum + size - 3, 0)
   assert.equal(cells, 30 * 4 + 60 * 3)
   near.close()
 })
 
-test('a caller receives processing times before the answer only if the caller requested them', async () => {
+test('a caller that requests processing times receives them just before the answer; other callers receive none', async () => {
   const plain: Form<{ n: number }> = {
     cells: 1,
     write({ n }, into) {
@@ -245,7 +245,7 @@ test('a caller receives processing times before the answer only if the caller re
   near.close()
 })
 
-test('a peer that does not read loses messages, is notified of the loss before the next answer, and then receives again', async () => {
+test('a peer that stops reading loses messages, learns of the loss, and then receives messages again', async () => {
   const { port1, port2 } = new MessageChannel()
   let dropped = 0
   const missed = Promise.withResolvers<void>()
@@ -276,7 +276,7 @@ test('a peer that does not read loses messages, is notified of the loss before t
   near.close()
 })
 
-test('a peer that keeps reading receives every message, however many, even if one is large', async () => {
+test('a peer that keeps reading loses no message, even if one is large', async () => {
   const { near, received } = pair({ untakenMax: 10_000 })
   const last = 2_000
   for (let n = 0; n <= last; n++) {

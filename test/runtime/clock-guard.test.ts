@@ -41,7 +41,7 @@ function guarded() {
   }
 }
 
-test('the guarded clock follows the wall clock while it agrees with the monotonic clock or is corrected slightly', () => {
+test('the exchange’s clock follows small corrections and a slow drift of the machine’s wall clock', () => {
   const { pass, jump, now, said, wall } = guarded()
   pass(100)
   assert.equal(now(), 100_000)
@@ -57,7 +57,7 @@ test('the guarded clock follows the wall clock while it agrees with the monotoni
   assert.deepEqual(said, [])
 })
 
-test('the guarded clock ignores a jump of the wall clock until the jump is confirmed', () => {
+test('if the wall clock jumps by an hour and jumps back, the exchange’s clock follows neither jump', () => {
   const { pass, jump, now, said, guard } = guarded()
   pass(10)
   jump(3_600_000)
@@ -67,14 +67,14 @@ test('the guarded clock ignores a jump of the wall clock until the jump is confi
   assert.equal(now(), 40_000)
   assert.equal(guard.isJumped, true)
   assert.deepEqual(said, [{ type: 'jumped', byMs: 3_600_000 }])
-  // The clock jumps back to the right time, so the first jump had no effect.
+  // The wall clock jumps back to the right time. The guarded clock has followed neither jump.
   jump(-3_600_000)
   pass(1)
   assert.equal(now(), 41_000)
   assert.deepEqual(said.slice(1), [{ type: 'back' }])
 })
 
-test('the guarded clock accepts a jump of the wall clock that persists for minutes, as after a laptop was suspended', () => {
+test('the exchange’s clock accepts a jump of the wall clock that persists for minutes, as after a laptop’s suspension', () => {
   const { pass, jump, now, said } = guarded()
   jump(8 * 3_600_000)
   pass(300)
@@ -84,7 +84,7 @@ test('the guarded clock accepts a jump of the wall clock that persists for minut
   assert.deepEqual(said.at(-1), { type: 'confirmed', byMs: 8 * 3_600_000, by: 'time' })
 })
 
-test('the guarded clock does not follow a wall clock that keeps jumping', () => {
+test('if the wall clock jumps again and again, the exchange’s clock follows none of these jumps', () => {
   const { pass, jump, now, said } = guarded()
   for (let at = 0; at < 10; at++) {
     jump(at % 2 === 0 ? 7_200_000 : 600_000)
@@ -95,11 +95,11 @@ test('the guarded clock does not follow a wall clock that keeps jumping', () => 
   assert.ok(!said.some(({ type }) => type === 'confirmed'))
 })
 
-test('the time of a new block confirms or contradicts a jump of the wall clock', () => {
+test('a new block’s time can confirm or contradict a jump of the wall clock', () => {
   const { pass, jump, now, said, guard, wall } = guarded()
   jump(3_600_000)
   pass(5)
-  // The newest block is from before the jump, so it proves nothing.
+  // The newest block is older than the jump, so it cannot confirm the jump.
   guard.received(START_MS)
   guard.received(START_MS)
   assert.equal(now(), 5_000)
@@ -114,7 +114,7 @@ test('the time of a new block confirms or contradicts a jump of the wall clock',
   assert.deepEqual(said.at(-1), { type: 'confirmed', byMs: 3_600_000, by: 'chain' })
 })
 
-test('the guarded clock follows a backward jump only if it persists, and always adds a local chain’s time offset', () => {
+test('the exchange’s clock follows a backward jump only after minutes, and always adds the chain’s time offset', () => {
   const { pass, jump, now, memory } = guarded()
   pass(10)
   jump(-600_000)
@@ -125,7 +125,7 @@ test('the guarded clock follows a backward jump only if it persists, and always 
   assert.equal(now(), 7_200_000 - 600_000 + 311_000)
 })
 
-test('the guarded time jumps ahead only after a confirmation, even if the wall clock jumps', () => {
+test('after random jumps of the wall clock, the exchange’s clock has made no large unconfirmed jump', () => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
   const random = randomFrom(seed)
   const { pass, jump, now, said } = guarded()

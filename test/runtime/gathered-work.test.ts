@@ -10,8 +10,8 @@ type Sent = {
 }
 
 /**
- * Collects the batches that are sent, and finishes each batch when the test decides. The result of each number is its
- * square.
+ * Makes a `gatherWork` whose batches are finished or failed by the test. A task is a number, and its result is the
+ * square of the number.
  */
 function gathering(
   bounds: { underWayMax?: number; togetherMax?: number; waitingMax?: number } = {},
@@ -29,7 +29,7 @@ function gathering(
   return { sent, ask, tasks: () => sent.map(({ tasks }) => tasks) }
 }
 
-test('a first task is sent immediately, and tasks that arrive during its run are sent as one batch, in order', async () => {
+test('the first task is sent at once; tasks that arrive meanwhile are sent in batches, in order', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   assert.deepEqual(tasks(), [[1]])
@@ -43,7 +43,7 @@ test('a first task is sent immediately, and tasks that arrive during its run are
   assert.deepEqual(await Promise.all(results), [1, 4, 9, 16, 25])
 })
 
-test('if a batch leaves some of its tasks undone, these are queued again, before later tasks', async () => {
+test('tasks that a batch did not complete are sent again before later tasks', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   sent[0]?.done()
@@ -71,7 +71,7 @@ test('the tasks in flight and the waiting tasks stay within their limits', async
   assert.deepEqual(await Promise.all([...results, last]), [1, 4, 9, 16, 36])
 })
 
-test('a task that can start immediately is accepted even if the queue limit is zero', async () => {
+test('if the waiting queue has size zero, a task is still accepted when it can start at once', async () => {
   const { sent, ask } = gathering({ waitingMax: 0 })
   const first = ask(3)
   await assert.rejects(ask(4), PoolFull)
@@ -79,7 +79,7 @@ test('a task that can start immediately is accepted even if the queue limit is z
   assert.equal(await first, 9)
 })
 
-test('if a batch of tasks fails, its own tasks are rejected, and other tasks continue', async () => {
+test('if a batch of tasks fails, only the callers of its tasks get the error', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   sent[0]?.done()

@@ -52,7 +52,7 @@ test('a thread pool with a full queue refuses tasks', async (t) => {
   assert(ends.slice(0, 3).every(({ status }) => status === 'fulfilled'))
 })
 
-test('a thread pool that closes refuses waiting tasks with the error of a full pool', async () => {
+test('when a thread pool closes, its waiting tasks fail with the error PoolFull', async () => {
   const pool = makePool({ entry: ENTRY, threads: 1, data: {}, queueMax: 9 })
   const gate = new SharedArrayBuffer(4)
   const works = [0, 1, 2].map((number) => pool.run({ number, gate }, 'pass'))

@@ -81,7 +81,7 @@ function served(options: Partial<ServeOptions<Counter, CounterProtocol, Added>> 
   return { actor, state, story, clock, ask, timesOf }
 }
 
-test('an actor commits a batch, then publishes its events, then answers, in the order of arrival', async () => {
+test('an actor first commits a batch, then publishes its events, then answers in order of arrival', async () => {
   const { ask, story } = served()
   await Promise.all([1, 2, 3].map((amount) => ask('Add', { amount })))
   assert.deepEqual(story, [
@@ -93,7 +93,7 @@ test('an actor commits a batch, then publishes its events, then answers, in the 
   ])
 })
 
-test('an actor closes a batch that has enough events, and handles the remaining commands next, in order', async () => {
+test('when a batch has reached the maximum number of events, an actor handles later commands in another batch', async () => {
   const observed: number[] = []
   const { ask, story } = served({
     eventsMax: 2,
@@ -140,7 +140,7 @@ test('a full mailbox of an actor refuses new messages immediately and keeps the 
   assert.equal(state.total, 10)
 })
 
-test('after a failed commit, the `recover` function chooses the answers to the commands of the batch', async () => {
+test('if an actor’s commit fails, the recover function answers the commands of the batch, and no event is published', async () => {
   const { ask, story } = served({
     commit: () => {
       throw new Error('the disk is full')
@@ -152,7 +152,7 @@ test('after a failed commit, the `recover` function chooses the answers to the c
   assert(!story.some((entry) => 'said' in (entry as object)))
 })
 
-test('an actor receives the result or error of asynchronous work as a message, and can then answer a deferred request', async () => {
+test('an actor gets the result of asynchronous work as a message, and then answers the waiting request', async () => {
   const { ask, actor, state } = served()
   assert.deepEqual(await ask('AddLater', { amount: Promise.resolve(5) }), { total: 5 })
   const away = Promise.reject(new Error('away'))
@@ -162,7 +162,7 @@ test('an actor receives the result or error of asynchronous work as a message, a
   assert.equal(state.total, 5)
 })
 
-test('the `drained` promise of an actor resolves when the mailbox is empty and all asynchronous work has ended', async () => {
+test('an actor’s “drained” promise resolves only after its asynchronous work has ended', async () => {
   const { ask, actor, state } = served()
   let finish: (amount: number) => void = () => {}
   const work = ask('AddLater', {
@@ -204,19 +204,19 @@ test('the time that an actor sees never goes back', async () => {
   assert.deepEqual(await ask('WhatTime', {}), { nowMs: 1_001 })
 })
 
-test('a command for an actor that does not exist gets the answer that `select` returns', async () => {
+test('if the select function finds no actor for a command, the caller gets the function’s answer', async () => {
   const { ask } = served({ select: () => ({ answer: { nobody: true } }) })
   assert.deepEqual(await ask('Add', { amount: 1 }), { nobody: true })
 })
 
-test('an actor handles a batch in the order that `arrange` returns, and each caller still gets its own answer', async () => {
+test('if the arrange function reorders a batch, each caller still gets its own answer', async () => {
   const { ask, story } = served({ arrange: (batch) => batch.toReversed() })
   const answers = await Promise.all([1, 2, 3].map((amount) => ask('Add', { amount })))
   assert.deepEqual(answers, [{ total: 6 }, { total: 5 }, { total: 3 }])
   assert.deepEqual(story.slice(0, 2), [{ committed: 3 }, { said: 3 }])
 })
 
-test('every answer of an actor includes the processing times of its batch, and the metrics record these times', async () => {
+test('an actor attaches the processing times of a batch to its answers and reports them as metrics', async () => {
   const observed: [number, BatchTimes][] = []
   const { ask, timesOf } = served({
     observe: (batch, times) => {
@@ -236,7 +236,7 @@ test('every answer of an actor includes the processing times of its batch, and t
   assert.deepEqual([...unobserved.timesOf], [[answer, undefined]])
 })
 
-test('an actor sends answers without events after its ownership is confirmed, and answers with events after the commit', async () => {
+test('an actor answers reads only after its ownership is confirmed, and writes only after their commit', async () => {
   const confirming: ((isConfirmed: boolean) => void)[] = []
   const { ask, story } = served({
     confirm: () => new Promise((resolve) => confirming.push(resolve)),

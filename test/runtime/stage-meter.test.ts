@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Registry } from 'prom-client'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 
-test('if several writes share a processing stage, the stage metrics count the stage once for each write', async () => {
+test('if several writes pass a processing stage together, the metrics count each write', async () => {
   const registry = new Registry()
   const meter = makeStageMeter(registry)
   meter.record('commit', 2, 5)

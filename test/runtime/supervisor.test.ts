@@ -86,7 +86,7 @@ test('a thread that is killed while it has requests is restarted, and every requ
   await eventually(async () => {
     assert((await countsOf(supervisor)).answered > before.answered + 100)
   })
-  // The asker's drain ends when all of its requests have an answer.
+  // `stop` waits until each request of the asker thread has an answer.
   assert.equal(await supervisor.stop(), true)
   assert(before.unanswered > 0)
   assert.equal(before.wrong, 0)
@@ -143,7 +143,7 @@ test('a thread that does not stop within the time limit is logged and terminated
   assert(lines.includes('echo did not stop in time'))
 })
 
-test('a thread that receives a message port while it stops can still exit', async () => {
+test('a thread exits even if it receives a message port while it stops', async () => {
   const data = { stopsAfter: new Int32Array(new SharedArrayBuffer(4)) }
   const linker: ThreadSpec = {
     ...{ name: 'linker', kind: 'linker', data, links: [], terminable: true },
@@ -166,12 +166,12 @@ test('the supervisor terminates and restarts a thread that hangs', async () => {
   assert.equal(await supervisor.stop(), true)
 })
 
-test('the supervisor leaves a busy thread running, however many health checks the thread misses', async () => {
+test('the supervisor does not restart a busy thread that misses health checks but still makes progress', async () => {
   const busy = new Int32Array(new SharedArrayBuffer(8))
   let steps = 0
   let isOver = false
-  // The next check comes only when the thread has done something, because on a busy machine it may get no CPU time
-  // between two checks.
+  // The next health check runs only after the thread has made progress. On a busy machine, the thread may get no CPU
+  // time between two checks.
   const clock: Clock = {
     ...systemClock,
     after(_delayMs, check) {
@@ -217,7 +217,7 @@ async function threadIdOf(supervisor: Supervisor): Promise<number> {
   return metric.threadId
 }
 
-test('a thread with sockets that loops endlessly is interrupted and restarted, without stopping other threads', async () => {
+test('the supervisor restarts a socket thread in an endless loop, and the other threads continue', async () => {
   const hangs = new Int32Array(new SharedArrayBuffer(4))
   const threads = [
     { ...bound, data: { hangs } },
@@ -235,7 +235,7 @@ test('a thread with sockets that loops endlessly is interrupted and restarted, w
   assert.equal(await supervisor.stop(), true)
 })
 
-test('the supervisor does not terminate an unresponsive thread that uses no CPU time', async () => {
+test('the supervisor does not restart a thread that waits without using CPU time', async () => {
   const waits = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start, lines } = supervisorOf([{ ...bound, data: { waits } }], {
     healthIntervalMs: 100,
@@ -279,7 +279,7 @@ test('a thread that cannot be terminated yet is reported, and restarted once it 
   await supervisor.stop()
 })
 
-test('if the supervisor is stopped while it starts, it ends the threads that run and starts no further ones', async () => {
+test('if the supervisor is stopped during its start, no thread remains running', async () => {
   const { supervisor, start } = supervisorOf([echo, asker])
   const started = start()
   assert.equal(await supervisor.stop(), true)
@@ -287,7 +287,7 @@ test('if the supervisor is stopped while it starts, it ends the threads that run
   assert(!Object.values(supervisor.health()).some(({ ready }) => ready))
 })
 
-test('threads of one group share a worker, and each has its own links, health and metrics', async () => {
+test('threads assigned to one host share a worker, but have separate links, health and metrics', async () => {
   const shared = { host: 'pair', links: ['asker'] }
   const left = { ...echo, ...shared, name: 'left' }
   const right = { ...echo, ...shared, name: 'echo' }
@@ -322,7 +322,7 @@ test('if a thread that shares a worker does not start, the error names that thre
   assert.equal(await supervisor.stop(), true)
 })
 
-test('when a thread starts, the supervisor uses a preloaded worker, and it stops preloaded workers that are not needed', async () => {
+test('the supervisor starts a thread in its preloaded worker, and a stop also ends unused preloaded workers', async () => {
   const { supervisor, start } = supervisorOf([{ ...echo, links: [] }])
   supervisor.preload([echo, { ...echo, name: 'nobody' }])
   await start()
@@ -330,7 +330,7 @@ test('when a thread starts, the supervisor uses a preloaded worker, and it stops
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a stop waits until preloading workers have loaded, within the start time limit, and then stops them', async () => {
+test('a stop waits until preloaded workers have loaded, and then ends them', async () => {
   const { supervisor } = supervisorOf([], { stopTimeoutMs: 1 })
   supervisor.preload([echo, asker])
   assert.equal(await supervisor.stop(), true)
@@ -349,7 +349,7 @@ test('a stop during the restart of a thread waits for the restart and then ends 
   assert(!lines.includes('echo did not stop in time'))
 })
 
-test('a stop before the restart of a thread prevents the restart', async () => {
+test('if the supervisor is stopped while a thread waits for its restart, the thread is not restarted', async () => {
   const { supervisor, start, lines } = supervisorOf([{ ...echo, links: [] }], {
     restartPauseMs: () => 600_000,
   })
@@ -432,7 +432,7 @@ test('an optional thread with invalid settings makes the start fail', async () =
   assert.equal(await supervisor.stop(), true)
 })
 
-test('the supervisor does not retry the restart of a required thread whose settings have become invalid', async () => {
+test('if the settings of a required thread have become invalid, the supervisor does not retry its restart', async () => {
   const data = { unfit: false }
   const { supervisor, start, gaveUp, lines } = supervisorOf([{ ...echo, data, links: [] }])
   await start()
@@ -443,7 +443,7 @@ test('the supervisor does not retry the restart of a required thread whose setti
   assert.equal(await supervisor.stop(), true)
 })
 
-test('if a worker that several optional threads share dies repeatedly, each thread gets its own worker', async () => {
+test('if a worker with several optional threads keeps dying, the supervisor gives each thread its own worker', async () => {
   const diesInRow = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(diesInRow, 0, 1_000)
   const shared = { host: 'pair', optional: true }
@@ -461,7 +461,7 @@ test('if a worker that several optional threads share dies repeatedly, each thre
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a stop succeeds while optional threads wait for their restart, and starts none of these threads', async () => {
+test('if optional threads wait for their restart, a stop succeeds and does not start them', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(failStarts, 0, 1_000)
   const shared = { host: 'pair', optional: true, links: [] }
@@ -476,7 +476,7 @@ test('a stop succeeds while optional threads wait for their restart, and starts 
   assert.equal(Atomics.load(failStarts, 0), 999)
 })
 
-test('the supervisor does not restart a thread that another thread started, but reports the thread’s end to the starter', async () => {
+test('if a thread was started on another thread’s request, the supervisor reports its end instead of restarting it', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4)).fill(1)
   const caller: ThreadSpec = {
     ...{ name: 'caller', kind: 'caller', data: {}, links: [], terminable: true },

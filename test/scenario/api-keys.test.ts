@@ -57,7 +57,7 @@ function send(
   body?: string,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    // Node frames the body of a DELETE only if its length is given.
+    // Node does not send the length of a DELETE's body unless this header is set.
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
     const options = { method, agent, headers: { ...headers, ...length } }
     const sent = request(url, options, (response) => {
@@ -511,7 +511,8 @@ test('traders can register, use and revoke API keys on an exchange with two fron
       const { status } = await send(agent, 'POST', path, JSON_BODY, order)
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
     }
-    // 1,000 units pay for 200 checks on both threads together; a few more units are refilled meanwhile.
+    // Validating an order costs 5 units. So the limit of 1,000 units pays for 200 requests to both threads in total.
+    // The refill during the test pays for a few more.
     assert.ok(
       (statuses.get(200) ?? 0) >= 190 && (statuses.get(200) ?? 0) < 235,
       [...statuses].join(),

@@ -1,6 +1,6 @@
 /**
- * Orders that are cancelled when their session ends. The exchange requires tokens, and makes a snapshot every 100
- * events.
+ * Tests that the orders of a session are cancelled when the session ends. The exchange requires tokens, and makes a
+ * snapshot every 100 events.
  */
 
 import assert from 'node:assert/strict'
@@ -64,8 +64,8 @@ export async function endSession(t: TestContext, exchange: Exchange): Promise<vo
 }
 
 /**
- * Checks that another trader's session cannot submit an order again, and that the order stays open when that
- * session ends.
+ * Checks that a trader's session cannot submit another trader's order again. When the session ends, the other trader's
+ * order must stay open.
  */
 export async function holdAnothersOrder(t: TestContext, exchange: Exchange): Promise<void> {
   const owner = await traderOn(t, exchange, ann)
@@ -101,8 +101,8 @@ export async function openSession(t: TestContext, exchange: Exchange) {
   const { orderHash: plain } = await client().orders.submit(await sign('0.13'))
   const stays = [before.orderHash, freed.orderHash, plain].toSorted()
   assert.equal((await open()).length, stays.length + signed.length + 1)
-  // The market may answer the release of an order from its session before it logs the release. It logs the release
-  // before its next answer, so the test places one more order.
+  // The market may answer the release of an order before it logs the release. It logs the release before its answer to
+  // the next request, so the test places one more order.
   await client()
     .orders.submit(await sign('0.14'))
     .then(({ orderHash }) => stays.push(orderHash))
@@ -112,7 +112,7 @@ export async function openSession(t: TestContext, exchange: Exchange) {
       await eventually(async () => assert.deepEqual((await open()).toSorted(), stays.toSorted()))
       await assert.rejects(client().orders.submit(early), { code: 'ORDER_CLOSED' })
     },
-    /** Checks after a second kill that the exchange has no more orders to cancel. */
+    /** Checks that the exchange has cancelled no further orders after a second kill. */
     async afterSecondKill(): Promise<void> {
       assert.deepEqual((await open()).toSorted(), stays.toSorted())
     },

@@ -85,7 +85,7 @@ test('an exchange lists the markets of its chain', async (t) => {
     const market = (await page()).markets.find(({ id }) => id === second.id)
     assert.equal(market?.chainId, chain.settings.chainId)
     await eventually(async () => {
-      // The market thread serves the market: opening the market made the book's first change.
+      // A book with seq 1 shows that the market thread serves the market: the opening was the book's first change.
       const book = (await (await get(`/api/v1/orderbook/${second.id}`)).json()) as { seq: number }
       assert.equal(book.seq, 1)
     })

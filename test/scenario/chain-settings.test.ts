@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { startRefusal } from '../support/exchange.ts'
 
-test('the start error reports that another program uses the port of the local chain', async (t) => {
+test('if the local chain’s port is in use, the exchange does not start and names the setting', async (t) => {
   const server = createServer((_, response) => response.end('hello'))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.after(() => server.close())

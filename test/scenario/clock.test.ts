@@ -1,4 +1,4 @@
-/** The machine's clock jumps under a running exchange. */
+/** Tests a running exchange while the clock of its machine jumps. */
 
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { traderNumbered } from '../support/signed-orders.ts'
 const DAY_MS = 86_400_000
 const PRELOAD = new URL('../support/jumping-clock.ts', import.meta.url)
 
-test('if the clock jumps by years, no market and no order expires until the new time is accepted', async (t) => {
+test('if the machine’s clock jumps by years, markets and orders expire only after the jump is confirmed', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-clock-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'ahead')
@@ -42,7 +42,7 @@ test('if the clock jumps by years, no market and no order expires until the new 
   assert.equal(await gauge(), '0')
   const before = await open()
 
-  // The clock jumps and soon returns: nothing has changed.
+  // The clock jumps ahead and back again. No order expires, and the market keeps its status.
   writeFileSync(file, String(1_000 * DAY_MS))
   await eventually(async () => assert.equal((await ready()).checks.clock.ok, false))
   assert.equal((await ready()).status, 'ready')
@@ -55,8 +55,8 @@ test('if the clock jumps by years, no market and no order expires until the new 
   assert.equal(await open(), before)
   assert.match(output(), /the clock has jumped/)
 
-  // The clock jumps and stays. After a while the new time is accepted, and orders that have expired at the new time
-  // end.
+  // The clock jumps ahead and stays there. After a while the exchange accepts the new time, and expires the orders
+  // whose expiration has passed.
   writeFileSync(file, String(1_000 * DAY_MS))
   await eventually(async () => assert.match(output(), /the new time of the clock is accepted/))
   await eventually(async () =>

@@ -1,6 +1,6 @@
 /**
- * Several nodes form one exchange that reserves funds: a trade that involves three nodes, lost nodes, and a planned
- * stop.
+ * Tests an exchange of several nodes that reserves funds. A trade involves three nodes, nodes are lost, and a node is
+ * stopped as planned.
  */
 
 import assert from 'node:assert/strict'
@@ -22,7 +22,8 @@ import { WHOLE } from '../support/sample.ts'
 import { dozeAndWake } from './dozing-fronts.ts'
 
 /**
- * Ways in which the node with the books is lost after the planned stop. One is drawn; `npm run test:whole` uses both.
+ * Ways in which the node with the books fails, after it was first stopped as planned. A run tests a random one of them.
+ * `npm run test:whole` tests both.
  */
 const WAYS = ['killed', 'paused'] as const
 const TERMS = { outcome: 'YES', size: '1', ttlSeconds: 3_600 } as const
@@ -44,7 +45,7 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
       SIBYL_RISK_FUNDS: 'reserve',
       SIBYL_TRACES_URL: collector.url,
       SIBYL_TRACES_EVERY: '1',
-      // An idle partition is unloaded after this time, and loaded again when a client needs it.
+      // A front stops following a partition that its clients have not needed for this time.
       SIBYL_CLUSTER_DOZE_MS: '1000',
       // The rate limits have almost no refill, so that the test can count spent units.
       SIBYL_LIMITS: 'true',
@@ -86,7 +87,7 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
       /^Error: the exchange ended with code 1[\s\S]*SIBYL_NODE: another node of the cluster is called books-a/,
     )
 
-    // A node without public sockets has the same health checks.
+    // A node that serves no clients has the same health checks on its admin port.
     const health = `http://127.0.0.1:${adminPort}`
     assert.equal((await fetch(`${health}/healthz`)).status, 200)
     const ready = await fetch(`${health}/readyz`)
@@ -186,7 +187,8 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
         assert.deepEqual(await watch.end(), [])
       }
       if (way === 'paused') {
-        // The paused node counted as dead. When it resumes, it can write nothing and releases the slot.
+        // While the node was paused, the cluster counted it as dead. When the node resumes, it cannot write to the log,
+        // and releases `market-0`.
         serving.signal('SIGCONT')
         const paused = serving
         await eventually(() =>
@@ -199,7 +201,7 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
       assert.deepEqual(flow.refused, [])
       t.diagnostic(`the longest order waited ${Math.round(flow.longestMs())} ms for the move`)
       await sameAt([ann, bob], marketId, accepted)
-      // A dead-man switch that was due while the books moved has fired.
+      // The dead-man switch came due while the books moved to the other node. It still cancelled its trader's orders.
       await silent.isCancelled(other.url)
       ;[serving, standing] = [standing, serving]
     }
@@ -213,7 +215,7 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
     const reserved = await reservedOf(ann)
     assert(reserved.length > 0)
     const successor = await cluster.node('rest-b', 'store,chain,prices', {
-      // Before it grants reservations, the new accounts node waits for twice this deadline, because orders
+      // The new accounts node waits for twice this deadline before it grants reservations. During this time, orders
       // with reservations from the killed node may still be in transit.
       SIBYL_REQUEST_DEADLINE_MS: '1000',
     })
@@ -221,7 +223,8 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
     await eventually(() => assert.match(successor.output(), /this node serves accounts-0/))
     await eventually(async () => assert.deepEqual(await reservedOf(ann), reserved))
 
-    // One more trade must settle. This shows that the threads on the successor have found the node of the market.
+    // One more trade must settle. This shows that the threads on the new node `rest-b` have found the node of the
+    // market.
     const empty = createClient({ url: other.url, signer: devnetKey(40), retries: 0 })
     const sale = { ...TERMS, marketId, side: 'sell', price: 990_000 } as const
     await eventually(() => assert.rejects(empty.orders.place(sale), { code: 'INSUFFICIENT_FUNDS' }))
@@ -242,7 +245,7 @@ await onServerDatabase('a cluster of several nodes runs one exchange', ({ fresh 
   })
 })
 
-/** Sets up a trader with a dead-man switch of one second. */
+/** Returns a trader whose dead-man switch fires after one second: `falls` places an order and sets the switch. */
 async function silentTrader(url: string, marketId: string) {
   const signer = devnetKey(12)
   const key = await registerApiKey({ url }, signer)
@@ -261,8 +264,8 @@ async function silentTrader(url: string, marketId: string) {
 }
 
 /**
- * Places resting orders one after the other, each at its own price, until stopped. Retries failed orders, and records
- * rejections if requested.
+ * Places resting orders through each client until `end` is called, one after the other and each at its own price.
+ * Retries failed orders. With `refusals: 'told'`, also records each error.
  */
 function startFlow(
   clients: readonly Client[],

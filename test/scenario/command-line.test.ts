@@ -27,7 +27,7 @@ test('the command line, its tools and the examples run against an exchange', asy
     'the ccxt exchange class reads, trades and streams on a running exchange',
     (subtest) => tryCcxt(subtest, exchange),
   )
-  // These examples move the chain's time by hours, then by days.
+  // The tests from here on move the chain's time: the examples by hours, and then the commands by days.
   await t.test('the programs in the folder examples run', (subtest) =>
     tryExamples(subtest, exchange),
   )

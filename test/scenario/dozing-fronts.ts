@@ -1,6 +1,4 @@
-/**
- * Two fronts on separate nodes: each receives the events of the markets that its clients need, and misses none of them.
- */
+/** Tests two fronts on separate nodes. Each must receive all events of the markets that its clients need. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -18,7 +16,7 @@ const BURST = 40
 
 export type Fronts = {
   readonly nats: NatsServer
-  /** Names of the nodes. No client of the idle front has requested a book yet. */
+  /** Names of the two nodes. Until now, no client of the node `idle` has requested a book. */
   readonly names: readonly [busy: string, idle: string]
   readonly urls: readonly [busy: string, idle: string]
   /** A market that no other test trades in. */
@@ -42,7 +40,7 @@ export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void>
     for (let count = 0; count < BURST; count++) await place()
   }
 
-  // No client of the idle front needs a market, so the front follows no partition after a while.
+  // No client of the front `idle` needs a market. After a while this front follows no partition any more.
   await eventually(async () => assert.equal(await followedAt(idle), 0))
   const before = { busy: toldTo.busy(), idle: toldTo.idle() }
   const first = await place()

@@ -51,7 +51,7 @@ describe('an exchange reserves the funds of orders', () => {
     ...{ marketId: s.marketId, outcome: 'YES' as const, ttlSeconds: 3_600 },
     ...{ side, size, price },
   })
-  /** On the test chain the SDK has no default node, so its URL is passed. */
+  /** The SDK has no default node URL for the test chain, so the test passes the URL. */
   const onChain = (account: number) =>
     createClient({ url: s.exchange.url, signer: devnetKey(account), rpcUrl: s.chain.url }).chain
   const cashOf = (funds: Funds) => {
@@ -95,7 +95,7 @@ describe('an exchange reserves the funds of orders', () => {
     assert.equal(await bookSize(), 0)
   })
 
-  it('a client that sends too many unfunded orders can place no orders for a while, but can still cancel', async () => {
+  it('after too many unfunded orders, an IP address can place no orders for a while but can cancel', async () => {
     const from = (account: number, ip: string) =>
       createClient({
         ...{ url: s.exchange.url, signer: devnetKey(account), retries: 0 },
@@ -106,7 +106,7 @@ describe('an exchange reserves the funds of orders', () => {
     const sender = from(EMPTY, crowded)
     const codes = new Map<string, number>()
     let last: SibylError
-    // While this loop runs, the limit allows one more unfunded order per second.
+    // The limit allows one more unfunded order per second, so the loop may send more than `UNFUNDED_BURST`.
     do {
       last = await codeOf(sender.orders.place(terms('buy', '10')))
       codes.set(last.code, (codes.get(last.code) ?? 0) + 1)
@@ -115,8 +115,8 @@ describe('an exchange reserves the funds of orders', () => {
     assert.equal(last.status, 429)
     assert.match(last.message, /insufficient funds or the limits of a delegate: wait \d+ s/)
     assert(codes.get('INSUFFICIENT_FUNDS')! >= UNFUNDED_BURST)
-    // The limit applies to all clients of the IP address together. Concurrent orders can bring the remaining number
-    // below zero.
+    // The limit counts the unfunded orders of all clients of an IP address together. Once concurrent orders have used
+    // up the limit, Bob's funded order is refused, too.
     const bob = from(BOB, crowded)
     await eventually(async () => {
       const many = Array.from({ length: 5 }, () => codeOf(sender.orders.place(terms('buy', '10'))))
@@ -172,7 +172,7 @@ describe('an exchange reserves the funds of orders', () => {
     stream.close()
   })
 
-  it('a replacement reserves funds for the new order and frees those of the replaced order', async () => {
+  it('a replacement reserves its own funds, and releases those of the order that it replaces', async () => {
     const bob = s.clientOf(BOB)
     const reserves = (amount: string) =>
       eventually(async () => assert.equal(cashOf(await bob.funds()).reservedForOrders, amount))
@@ -214,20 +214,20 @@ describe('an exchange reserves the funds of orders', () => {
     })
     const again = await codeOf(bob.orders.place(terms('buy', '4', '0.25')))
     assert.equal(again.code, 'INSUFFICIENT_FUNDS')
-    // The withdrawn order was accepted once, so it is reported as closed.
+    // The exchange accepted this order before it withdrew it, so a cancel gets the answer that the order is closed.
     assert.match(
       (await codeOf(bob.orders.cancel({ ...lost, marketId: s.marketId }))).code,
       /CLOSED/,
     )
   })
 
-  it('an open order is cancelled when its permit is used up on chain, unless the allowance covers the order', async () => {
+  it('if an open order’s permit is used on chain, the order is cancelled unless the allowance covers it', async () => {
     const { chain, collateral, owner, settlement, usdcPermit } = s.chain
     const trader = devnetAccount(PERMITTER)
     const client = s.clientOf(PERMITTER)
     await chain.send(owner, collateral, 'mint', [trader.address, 10_000_000n])
     const deadline = BigInt(Math.floor(Date.now() / 1_000) + 7_200)
-    // The permit of the second order also covers the first order.
+    // The second permit replaces the allowance of the first, so its value must cover both orders.
     const worthOf = (nonce: bigint) => 110_000n * (nonce + 1n)
     const permit = (nonce: bigint, spender: `0x${string}`, value: bigint) =>
       usdcPermit(trader, spender, value, { nonce, deadline })
@@ -254,7 +254,7 @@ describe('an exchange reserves the funds of orders', () => {
     assert.deepEqual([narrow.code, narrow.field], ['INVALID_PERMIT', 'permitSignature.value'])
     const second = await place(1n)
     assert.deepEqual(await open(), [first.orderHash, second.orderHash])
-    // The trader used the nonce of the first permit for another spender.
+    // A permit for another spender uses up nonce 0, so the first order's permit is no longer valid.
     await use(0n, owner.address)
     await eventually(async () => assert.deepEqual(await open(), [second.orderHash]))
     const reason = await eventually(async () => {
@@ -290,7 +290,7 @@ describe('an exchange reserves the funds of orders', () => {
     await bob.orders.place(terms('buy', '1', '0.25'))
   })
 
-  it('the audit confirms reservations of funds against the database and the logs, and detects a wrong reservation', async () => {
+  it('the audit accepts correct reservations of funds, and reports a reservation for an order that has ended', async () => {
     const environment = {
       SIBYL_CHAINS: JSON.stringify([{ ...s.chain.settings, rpcUrls: [node.url] }]),
       SIBYL_DATA_DIR: s.exchange.dataDir,
@@ -299,7 +299,7 @@ describe('an exchange reserves the funds of orders', () => {
     const good = await runAudit(environment, ['--url', s.exchange.url])
     assert.equal(good.code, 0, good.said)
     assert.match(good.said, /reservations of [1-9]\d* traders compared with/)
-    // Simulates a reservation that was kept for an order that is no longer open.
+    // The database now shows the newest open order as ended, but its funds are still reserved.
     const database = new Database(join(s.exchange.dataDir, 'sibyl.db'))
     const forget = database.prepare(
       `update orders set status = 'cancelled' where rowid =
@@ -311,7 +311,7 @@ describe('an exchange reserves the funds of orders', () => {
       assert.equal(bad.code, 1, bad.said)
       assert.match(
         bad.said,
-        /stablecoin reserved for 0x\w+ on chain \d+: kept 3780000 for orders, .* expected 3520000 for orders/,
+        /stablecoin reserved for 0x\w+ on chain \d+: the exchange has 3780000 for orders, .* but should have 3520000 for orders/,
       )
     } finally {
       database.prepare(`update orders set status = 'open' where hex(order_hash) = ?`).run(hash)
@@ -319,7 +319,7 @@ describe('an exchange reserves the funds of orders', () => {
     }
   })
 
-  it('the exchange updates reservations of funds from the logs while the database cannot be written', async () => {
+  it('while the database cannot be written, the exchange still updates the reservations of funds', async () => {
     const bob = s.clientOf(BOB)
     const before = cashOf(await bob.funds())
     const database = new Database(join(s.exchange.dataDir, 'sibyl.db'))

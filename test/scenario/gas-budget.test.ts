@@ -1,4 +1,4 @@
-/** A trader who uses up the exchange's gas budget for their trades, over HTTP and across a kill. */
+/** Tests the daily limits on a trader's settled fills and on the gas of failed fills, over HTTP and after a kill. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
@@ -11,7 +11,7 @@ type Refusal = { code: string; message: string }
 
 const FILLS = 6
 
-describe('an exchange with a limit of six settled fills per trader and day enforces the limit', () => {
+describe('the exchange limits each trader’s settled fills and failed gas per day', () => {
   let s: SettledExchange
   before(async () => {
     s = await openSettled({
@@ -30,7 +30,7 @@ describe('an exchange with a limit of six settled fills per trader and day enfor
       side,
     } as never)
 
-  /** Buys until an order is refused for the rest of the day. */
+  /** Buys until an order is refused because the budget of the day is used up. */
   async function buyUntilRefused(account: number): Promise<Refusal> {
     for (let orders = 0; orders <= FILLS; orders++) {
       // An order may also be refused because unsettled fills could use the rest of the budget. The test retries such an
@@ -56,7 +56,7 @@ describe('an exchange with a limit of six settled fills per trader and day enfor
     return trades.filter(({ status }) => status === 'confirmed').length
   }
 
-  it('when a taker has used up the gas budget, only the taker’s orders are refused, even after a kill', async () => {
+  it('if a taker has used up the daily fill limit, the exchange refuses only this taker’s orders', async () => {
     await place(11, 'sell', { size: '20' })
     const refusal = await buyUntilRefused(10)
     assert.match(refusal.message, /^the trader has used 6 of 6 settled fills today/)
@@ -72,14 +72,14 @@ describe('an exchange with a limit of six settled fills per trader and day enfor
     assert.match(metrics, /sibyl_settlement_budgets_spent\{[^}]*budget="fills"[^}]*\} 1/)
   })
 
-  it('the exchange cancels a trader’s open orders in every market if their failed fills exceed the gas budget', async () => {
+  it('if a trader’s failed fills exceed the gas budget, the exchange cancels all the trader’s orders', async () => {
     const other = s.chain.demoMarkets[1]?.id as string
     const client = s.clientOf(13)
     const bid = { outcome: 'YES', price: '0.1', size: '1', ttlSeconds: 3_600, side: 'buy' }
     await client.orders.place({ ...bid, marketId: other } as never)
     await place(12, 'sell', { price: '0.3' })
-    // In the block of the settlement, the allowance is revoked just before the settlement, so that no simulation
-    // detects the revocation.
+    // In the next block, the buyer revokes the allowance before the settlement transaction runs. Until this block is
+    // mined, a simulation of the settlement succeeds.
     await s.chain.automine(false)
     const { collateral, contracts } = s.chain
     await s.chain.chain.wallet(devnetAccount(13)).writeContract({

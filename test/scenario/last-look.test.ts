@@ -1,7 +1,7 @@
 /**
- * Tests on the real chain that the relayer never pays for a last look: a request with which a trader prevents a matched
- * trade from settling. The relayer refuses to revoke funds and approvals that a matched trade or an open order needs,
- * however soon after the match the request arrives. The settlement contract is paused, so that matched trades stay
+ * Tests on the real chain that the relayer never pays for a last look: a request with which a trader makes a matched
+ * trade fail. The relayer refuses requests that would remove funds or approvals that a matched trade or an open order
+ * needs. This holds even right after the match. The settlement contract is paused, so that matched trades stay
  * unsettled. The relayer also pays neither for cancellations of unknown orders, nor for redemptions worth less than
  * their gas.
  */
@@ -19,7 +19,7 @@ type Answer = { readonly status: number; readonly body: Record<string, unknown> 
 
 const MIN_REDEMPTION = 10_000n
 
-test('the relayer refuses operations by which a trader could escape a matched trade', async (t) => {
+test('the relayer refuses a trader’s operation that would make the trader’s matched trade fail', async (t) => {
   const relayed = await startRelayed(t, {
     environment: { ...SETTLING, SIBYL_RELAYER_MIN_REDEMPTION: String(MIN_REDEMPTION) },
   })

@@ -1,6 +1,6 @@
 /**
- * Settlement moves between an exchange and another node, which the test simulates. The exchange stands by, takes over,
- * loses the lease, and takes over again.
+ * Tests how settlement moves between an exchange and a simulated other node. The exchange waits as a standby, takes
+ * over the lease, loses it, and takes it over again.
  */
 
 import assert from 'node:assert/strict'
@@ -90,7 +90,7 @@ await onServerDatabase('two nodes share the roles of an exchange', ({ fresh }) =
     await giveLeases(database, [{ role: ROLE, epoch: Number(row?.epoch) }])
     await settled(2)
     assert.deepEqual([...(await s.settledTimes()).values()], [1, 1])
-    // A node that stops releases its leases, so that others need not wait.
+    // When a node stops, it releases its leases, so that another node can take them at once.
     await s.exchange.stop()
     assert('epoch' in (await takeLease(database, other)))
     assert('epoch' in (await takeLease(database, { ...other, role: 'projector/0' })))

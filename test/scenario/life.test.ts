@@ -15,7 +15,7 @@ import { runAudit } from '../support/run-audit.ts'
 const USDC = 1_000_000
 const NONE = `0x${'0'.repeat(64)}` as const
 
-test('every read is correct in each stage of a market', async (t) => {
+test('the API’s answers about a market are correct from its creation to its redemption', async (t) => {
   const chain = await startTestChain(t)
   const market = await chain.createMarket()
   const { ann, bob, carol } = chain
@@ -71,7 +71,10 @@ test('every read is correct in each stage of a market', async (t) => {
     await client(seller).orders.place({ ...terms, side: 'sell' } as never)
     await client(buyer).orders.place({ ...terms, side: 'buy' } as never)
   }
-  /** Waits until the user has this profit in total, and the profits `here` in their open positions. */
+  /**
+   * Waits until the user's total realised profit is `profit`, and the realised profits of the listed positions are
+   * `here`. All values are in dollars.
+   */
   const realised = (of: { address: string }, profit: number, here: number[]) =>
     eventually(async () => {
       const body = await get(`/users/${of.address}/positions?chain_id=31337`)
@@ -159,7 +162,7 @@ test('every read is correct in each stage of a market', async (t) => {
         resolved: false,
       },
     ])
-    // Bob sold 10 YES for 4, which had cost 5, and 5 NO for 3.5, which had cost 2.5.
+    // Bob's 10 sold YES had cost 5 dollars and brought 4. The 5 sold NO had cost 2.5 and brought 3.5. The profit is 0.
     await realised(bob, 0, [0])
     const { activity } = await get(`/users/${ann.address}/activity?chain_id=31337`)
     assert.deepEqual(

@@ -56,7 +56,7 @@ await onServerDatabase('the log of an exchange can be on a database server', ({ 
     const terms = { ...sell, marketId: markets[0]!, price: '0.8' } as const
     const rival = createClient({ url: second.url, signer: KEYS[0]! })
     const { orderHash } = await rival.orders.place({ ...terms, price: '0.81' })
-    // The first exchange has appended nothing since, so it does not know yet that it was replaced.
+    // The first exchange has appended nothing since the takeover, so it does not know yet that it was replaced.
     const replaced = createClient({ url: exchange.url, signer: KEYS[0]!, retries: 0 })
     const isUnsure = (error: unknown) =>
       error instanceof SibylError && ['OUTCOME_UNKNOWN', 'OVERLOADED'].includes(error.code)

@@ -14,7 +14,7 @@ import { traderNumbered } from '../support/signed-orders.ts'
 
 const maker = traderNumbered(41)
 const taker = traderNumbered(42)
-/** Traders with dead-man switches: one that is not due, and one that is due soon. */
+/** Traders with dead-man switches: the switch of `quiet` is not due in the test, that of `silent` is. */
 const quiet = traderNumbered(43)
 const silent = traderNumbered(44)
 const DUE_MS = 3_000
@@ -30,8 +30,8 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
 }
 
 /**
- * Runs the tests. Returns tests for the time after a restart: the fill limit of the order group and the dead-man
- * switches must still apply.
+ * Runs the tests before a restart, and returns the tests to run after it. The returned tests check that the order
+ * group's fill limit and the dead-man switches still apply.
  */
 export async function tryOrderLife(
   t: TestContext,

@@ -1,7 +1,7 @@
 /**
- * `POST /api/v1/positions/{marketId}/sync` on a real chain: whatever the indexer is doing, it returns the state of the
- * chain's newest block, and nothing is counted twice when the indexer reaches that block. For `chain-markets.test.ts`,
- * whose exchange it uses.
+ * Tests `POST /api/v1/positions/{marketId}/sync` on a real chain. Whatever the indexer is doing, the answer has the
+ * state of the chain's newest block. Nothing is counted twice when the indexer reaches that block. For
+ * `chain-markets.test.ts`, whose exchange it uses.
  */
 
 import assert from 'node:assert/strict'
@@ -36,7 +36,7 @@ function syncWords({ chain, proxy, exchange, marketId: id }: SyncPlace) {
     const response = await fetch(`${exchange.url}${path}`, { method: 'POST' })
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
-  /** Returns the user's YES shares, as all reads show them. */
+  /** Returns the user's YES shares. Asserts that the user's list of positions has the same number. */
   const shown = async (who: { address: string }): Promise<number> => {
     const { yesShares } = await get(`/positions/${id}?user=${who.address}`)
     const { positions } = await get(`/users/${who.address}/positions?chain_id=31337`)

@@ -16,8 +16,8 @@ import { TEST_PARTITIONS } from '../support/partitions.ts'
 type Lock = { readonly packages: Record<string, { readonly dev?: boolean }> }
 
 /**
- * Links the packages, but copies the sources: Node resolves packages from a file's real location, which must be in the
- * new folder.
+ * Makes a production install: copies the sources, and links the packages. Node resolves packages from a file's real
+ * location, so the sources must be in the new folder.
  */
 function installForProduction(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-production-'))
@@ -31,7 +31,7 @@ function installForProduction(t: TestContext): string {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     symlinkSync(join(ROOT, path), join(folder, path))
   }
-  // An installation includes the prepared modules; without them each start would be slow.
+  // An install has a cache of prepared modules. Without this cache each start would be slow.
   for (const name of ['.package-lock.json', '.cache']) {
     symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
   }
@@ -84,7 +84,7 @@ const SENTENCE =
   'sibyl: the local chain (SIBYL_DEVNET) needs hardhat and @uma/contracts-node, which npm ci --omit=dev leaves ' +
   'out; run npm ci, or name a chain in SIBYL_CHAINS and set SIBYL_DEVNET=false\n'
 
-test('a production install starts an exchange, but only prints one sentence and exits if a local chain is configured', async (t) => {
+test('a production install starts, but exits with a one-sentence error if its settings require a local chain', async (t) => {
   const folder = installForProduction(t)
   for (const environment of [{}, { ...WITHOUT_CHAIN, SIBYL_DEVNET: 'true' }]) {
     const { said, ended } = start(t, folder, environment)

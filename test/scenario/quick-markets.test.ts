@@ -63,7 +63,8 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
       const evidence = await ann.quickMarkets.evidence('BTC', quick.id)
       assert.equal(evidence.decidedBy, quick.priceSource)
       assert.equal(evidence.start?.price, quick.startPrice)
-      // If the sources disagree about the outcome, their average decides, not a single price.
+      // If the sources disagree about the outcome, the market's end price can be a mean of several prices of the
+      // deciding source.
       assert.equal(evidence.average?.price ?? evidence.end?.price, resolved.endPrice)
       assert.equal(evidence.start?.boundary, quick.startTime)
       assert.equal(evidence.end?.boundary, quick.endTime)
@@ -116,7 +117,7 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
       await eventually(async () => {
         const [annAfter, bobAfter] = await balancesOf()
         const price = SHARES / 2n
-        // Ann split 2 × SHARES into both outcomes, and sold SHARES of YES to Bob.
+        // Ann split 2 × `SHARES` dollars into as many shares of each outcome, and sold `SHARES` of YES to Bob.
         assert.equal(annAfter - before[0], wins(SHARES, 2n * SHARES) - 2n * SHARES + price)
         assert.equal(bobAfter - before[1], wins(SHARES, 0n) - price)
       }, PATIENCE_MS)

@@ -53,7 +53,8 @@ const PRINTED: Readonly<Record<string, RegExp>> = {
 }
 const MOVES_TIME = /devnet:warp/
 /**
- * Matches code that places an order, or reads a book or trades, so that the orders of the maker are part of its result.
+ * Matches code that places an order, or reads a book or trades. The result of such code also depends on the maker's
+ * orders.
  */
 const DEALS = /orders\.(place|submit)|orderbook|\.book\(|\.trades\(/
 /** Interval between quotes of the maker: short enough that its quotes change while a block runs. */

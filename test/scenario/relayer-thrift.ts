@@ -99,7 +99,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     const orders = { ttlSeconds: 3_600, ...terms } as const
     await eventually(() => seller.client.orders.place({ ...orders, side: 'sell' } as never))
     await buyer.client.orders.place({ ...orders, side: 'buy' } as never)
-    // The trade stays matched, and costs the buyer 5 dollars.
+    // The trade is matched but not settled. It still needs 5 dollars of the buyer.
     type Pending = { trades: { tradeId: string }[] }
     const tradeIds = await eventually(async () => {
       const answer = await fetch(`${exchange.url}/api/v1/pending-trades`)

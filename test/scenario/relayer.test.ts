@@ -13,7 +13,7 @@ import { type Person, SETTLING, startRelayed, TTL } from '../support/relayed.ts'
 import { refuseBadInput } from './relayer-bad-input.ts'
 import { payForNothing } from './relayer-thrift.ts'
 
-test('the relayer submits transactions for traders without ether', async (t) => {
+test('the relayer executes approvals, redemptions, proposals and cancellations for traders without ether', async (t) => {
   const relayed = await startRelayed(t, { environment: SETTLING })
   const { chain, person, resolvedMarket, give } = relayed
   const { settlement, conditionalTokens, collateral } = chain

@@ -2,7 +2,7 @@
  * The whole life of a market as the API shows it: created, traded, expired, proposed, disputed, found false, proposed
  * again, disputed again, found true, settled, redeemed. After each step the test compares every field of the resolution
  * endpoint and every event of the `market` channel. If the test kills the process after some steps, events are not
- * compared. The chain and the UMA oracle are real. Several lives can use them one after the other.
+ * compared. The chain and the UMA oracle are real. Several markets can be tested on them one after the other.
  */
 
 import assert from 'node:assert/strict'
@@ -74,7 +74,7 @@ type Life = {
   bob(): Client
   /** Waits until the resolution endpoint returns exactly `expected`. */
   stands(expected: Omit<ResolutionStatus, 'marketId'>): Promise<void>
-  /** Returns the assertion at the oracle in the format of the endpoint. */
+  /** Returns the market's assertion at the oracle, in the format of the resolution endpoint. */
   assertion(
     proposer: string,
     yes: boolean,
@@ -178,8 +178,8 @@ async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> 
     },
     async after(step, ...events) {
       if (!kills) {
-        // The event `resolved` arrives twice: when the market's log ends, and when the chain names the winner. Either
-        // can come first, so repeated events count once.
+        // The event `resolved` is sent twice: when the log records the end of the market, and when the chain names the
+        // winner. Either can be first, so repeated events count once.
         const names = () => {
           const all = received.slice(told).filter((message) => message.type === 'market')
           return [...new Set(all.map(({ event }) => event))]
@@ -259,13 +259,14 @@ async function live(life: Life): Promise<void> {
   )
   await life.after('proposed', 'proposed')
 
-  // Disputed: the end of the window does not settle the assertion any more.
+  // Disputed: from now on, the end of the window does not settle the assertion.
   await life.dispute()
   const disputed = await life.assertion(proposer, false, { disputed: true })
   await life.stands({ expired: true, resolved: false, assertion: disputed })
   await life.after('disputed', 'disputed')
 
-  // Found false: an account settles the assertion at the oracle directly. The market counts as expired again.
+  // Found false: another account settles the assertion at the oracle directly. The market is expired again, without a
+  // proposal.
   await life.arbitrate(false)
   await chain.chain.send(chain.carol, oracle, 'settleAssertion', [disputed.id as `0x${string}`])
   await life.stands({ expired: true, resolved: false })

@@ -48,8 +48,8 @@ test('markets are resolved through the oracle', async (t) => {
     },
   )
 
-  // Until the first kill in this test, the exchange settles the market by itself. The restart switches this off, so
-  // from then on the exchange settles the market only on request.
+  // So far, `SIBYL_AUTO_SETTLE` has made the exchange settle markets by itself. After the first kill in this test, the
+  // exchange restarts without this setting, and settles a market only on request.
   await t.test(
     'a market is resolved even if the exchange is killed after any step of the resolution',
     async (t2) => {

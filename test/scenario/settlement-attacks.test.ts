@@ -65,7 +65,7 @@ describe('forged permits in the exchange’s database do not prevent the settlem
   }
   const bytesOf = (hash: string) => Buffer.from(hash.slice(2), 'hex')
 
-  /** Waits until the trades of these buys have the expected statuses and reasons in the database. */
+  /** Waits until the trades of these buy orders have the expected statuses and reasons in the database. */
   const ends = (orderHashes: readonly string[], expected: readonly string[]) =>
     eventually(() => {
       const found = inDatabase((database) => {
@@ -102,7 +102,7 @@ describe('forged permits in the exchange’s database do not prevent the settlem
     return orderHashes
   }
 
-  it('after a kill, trades settle although another trade has a permit that cannot be encoded', async () => {
+  it('after a restart, trades still settle although another trade has a permit that cannot be encoded', async () => {
     const poisoned = await plant(
       async () => [await trade(MAKER, ATTACKER, '0.5')],
       () => ({ ...FORGED, nonce: '0', value: String(2n ** 256n) }),
@@ -115,7 +115,7 @@ describe('forged permits in the exchange’s database do not prevent the settlem
     await ends([later, ...poisoned], ['confirmed', 'failed InsufficientAllowance'])
   })
 
-  it('trades that failed because of forged permits stay failed after a kill, even if the allowance is raised later', async () => {
+  it('after a restart, trades that failed for forged permits stay failed despite a new allowance', async () => {
     const forged = await plant(
       async () => {
         const made: string[] = []

@@ -26,7 +26,7 @@ describe('the database announces new trades to settlement', () => {
   })
   after(() => s.dispose())
 
-  it('a single trade is submitted at once, although settlement polls for trades only once a minute', async () => {
+  it('a new trade is submitted within seconds, although settlement looks for trades only once a minute', async () => {
     const terms = { marketId: s.marketId, outcome: 'YES', price: '0.5', ttlSeconds: 3_600 }
     await s.clientOf(10).orders.place({ ...terms, side: 'sell', size: '1' } as never)
     await s.clientOf(11).orders.place({ ...terms, side: 'buy', size: '1' } as never)
@@ -39,7 +39,7 @@ describe('the database announces new trades to settlement', () => {
   })
 })
 
-describe('trades of two demo traders settle', () => {
+describe('the exchange settles trades and reports their states', () => {
   let s: SettledExchange
   before(async () => {
     s = await openSettled({
@@ -141,7 +141,7 @@ describe('trades of two demo traders settle', () => {
     )
   })
 
-  it('orders of a trader at fault are refused with the remaining pause time, and validation reports the pause', async () => {
+  it('while a trader is paused for causing a failed trade, the exchange refuses the trader’s orders', async () => {
     const { orders } = s.clientOf(6)
     const signed = await orders.sign({ ...terms('1'), side: 'buy' })
     const refused = await fetch(`${s.exchange.url}/api/v1/orders`, {
@@ -168,7 +168,7 @@ describe('trades of two demo traders settle', () => {
     })
   })
 
-  it('a settlement request with an unknown transaction hash gets a 404, and a malformed hash is refused', async () => {
+  it('a read of an unknown settlement transaction gets a 404, and a malformed hash gets a 400', async () => {
     assert.deepEqual(await s.get(`/api/v1/settlements/0x${'1'.repeat(64)}`), { found: false })
     const bad = await fetch(`${s.exchange.url}/api/v1/settlements/0x12`)
     assert.equal(bad.status, 400)

@@ -113,7 +113,7 @@ before(async () => {
 after(() => s.dispose())
 
 describe('a bot with a delegated key trades for the account that appointed it', () => {
-  it('orders of a bot are refused until an account appoints the bot’s key, and then trade for that account', async () => {
+  it('the exchange accepts a bot’s orders for an account only after the account appoints the bot’s key', async () => {
     const unknown = await validated(botClient())
     assert.equal(unknown.signer, null)
     assert.deepEqual(
@@ -183,7 +183,7 @@ describe('a bot with a delegated key trades for the account that appointed it', 
     await s.clientOf(10).orders.cancel({ ...own, marketId: market.id, side: 'buy' })
   })
 
-  it('a reorg that removes the delegation of a bot ends the bot’s orders, and the bot’s key is no longer a delegate', async () => {
+  it('if a reorg removes a bot’s delegation, the bot’s open orders are cancelled', async () => {
     const undo = await s.chain.fork()
     await appoint((await s.chain.chain.now()) + DAY)
     await eventually(async () => assert.equal((await validated(botClient())).valid, true))
@@ -277,7 +277,7 @@ describe('accounts with code can trade', () => {
     assert.equal((await send(`/${id}`, 'DELETE', { address, signature: revoking })).status, 200)
   })
 
-  it('an account with code whose own key signs (EIP-7702) trades like an account without code', async () => {
+  it('an account with added code (EIP-7702) can trade with its own key’s signatures', async () => {
     const { chain } = s
     const code = await chain.chain.deploy(chain.chain.account(0), ours('test/HostileReceiver'), [])
     const authorization = await chain.chain
@@ -290,7 +290,7 @@ describe('accounts with code can trade', () => {
     await buyFromBob(s.clientOf(12), coded.address)
   })
 
-  it('an order of a contract account that is not deployed yet is refused with that reason (ERC-6492)', async () => {
+  it('an order of an undeployed contract account (ERC-6492) is refused, and the error gives the reason', async () => {
     const wrapped = `0x${'ab'.repeat(96)}${'6492'.repeat(16)}` as Hex
     const signed = await s.clientOf(10).orders.sign({ ...terms(), side: 'buy' })
     const response = await fetch(`${s.exchange.url}/api/v1/orders`, {
@@ -360,7 +360,7 @@ describe('accounts with delegates or code can redeem after the resolution', () =
   })
 })
 
-/** Calls `place` repeatedly until the exchange has loaded its markets again. */
+/** Repeats `place` while the exchange is loading its markets. Throws the error `DELEGATE_LIMIT` at once. */
 async function eventuallyPlaced<T>(place: () => Promise<T>): Promise<T> {
   return eventually(async () => {
     try {

@@ -56,8 +56,8 @@ function runToEnd(
 }
 
 /**
- * Prepares the database as a start does, and returns the message of the error. A start that fails in this
- * step prints the same message on one line.
+ * Prepares the database as an exchange does at its start, and returns the error's message. If a start fails in this
+ * step, the exchange prints the same message on one line.
  */
 function databaseRefusal(environment: Record<string, string>): Promise<string> {
   const settings = loadSettings({ SIBYL_DEVNET: 'false', ...environment })
@@ -158,7 +158,7 @@ test('an exchange can be started and stopped repeatedly', async (t) => {
       const requests = Array.from({ length: 20 }, () => fetch(`${exchange.url}/api/v1/markets`))
       const answers = await Promise.all(requests)
       assert(answers.every(({ status }) => status === 200))
-      // The test has not read the response bodies, so the client's connections are still open.
+      // The client has not read the bodies of the answers, so its connections are still open at the stop.
       await exchange.stop()
     },
   )
@@ -249,7 +249,7 @@ test('if the port is in use, starting an exchange prints one line and fails', as
   const { code, said } = await runToEnd({ SIBYL_PORT: String(port) })
   server.close()
   assert.equal(code, 1)
-  const hint = 'the port is in use; SIBYL_PORT=<another port> chooses another'
+  const hint = 'the port is in use; set SIBYL_PORT to another port'
   assert.equal(said, `sibyl: cannot listen on 127.0.0.1:${port}: ${hint}\n`)
 })
 

@@ -11,7 +11,7 @@ const REPLACING_ID = '6c0f92f3577b34da6a3ce929d0e0e473'
 const STREAM_ID = '7c0f92f3577b34da6a3ce929d0e0e473'
 const CALLER = '00f067aa0ba902b7'
 
-test('all spans of an order, from its HTTP request to the transaction that settles its trade, have the same trace id', async (t) => {
+test('all spans of an order, from its HTTP request to its settlement, have one trace id', async (t) => {
   const collector = await openCollector()
   t.after(collector.close)
   const s = await openSettled({

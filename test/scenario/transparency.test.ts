@@ -537,8 +537,8 @@ test('the log of a running exchange is public and verifiable', async (t) => {
 })
 
 /**
- * Returns the reason to skip the test if the language Go is not installed. Returns false if Go is installed or
- * required.
+ * Returns the reason to skip the test if Go or its `sumdb` packages are missing. Returns false if they are installed,
+ * or if the test must not be skipped.
  */
 function missingGo(): string | false {
   if (servicesRequired) return false
@@ -552,7 +552,7 @@ function newKey(origin: string): string {
   return verifierKeyText(makeVerifierKey(origin, randomBytes(32)))
 }
 
-/** Flips one bit in the base64 text after a mark. */
+/** Flips the last bit of the base64 data that follows `mark`, up to the end of the line. */
 function flipBase64(text: string, mark: string): string {
   const at = text.indexOf(mark) + mark.length
   const end = text.indexOf('\n', at)

@@ -89,7 +89,7 @@ export async function twoTraders(
     [[0.6, 11]],
   )
 
-  // Ann sells into Bob's bid with more than its size: 6 trade at 0.45, and 1 rests there.
+  // Ann sells 7 at 0.45, and Bob's bid has only 6. So 6 are traded, and 1 rests as an ask at 0.45.
   const ann45 = await place(ann, 'sell', 'YES', '0.45', '7', 1)
   await assertBook(
     'YES',

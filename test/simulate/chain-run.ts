@@ -27,7 +27,7 @@ import { QuickAudit } from './prices/quick-audit.ts'
 import { type Scheduler, Violation } from './scheduler.ts'
 import { Services } from './services.ts'
 
-/** Maximum virtual time after the last fault until everything that was pending has ended. */
+/** Maximum virtual time for all pending work to end, counted from the last fault. */
 const ENDING_US = 300_000_000
 const HEALING_US = 15_000_000
 /** Services that every machine starts. Of each service, only the machine with the lease acts. */
@@ -123,7 +123,7 @@ export async function runOnChain(
   scheduler.trace(`${relayed.counts}; ${desk.counts}`)
 }
 
-/** Waits until everything that was pending has ended. */
+/** Waits until nothing is pending. After `ENDING_US`, throws a violation. */
 async function allEnded(scheduler: Scheduler, pending: () => readonly string[]): Promise<void> {
   const untilUs = scheduler.nowUs + ENDING_US
   while (pending().length > 0 && scheduler.nowUs < untilUs) {

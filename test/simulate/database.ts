@@ -22,7 +22,7 @@ import { type Random, randomFrom } from '../support/random.ts'
 import type { Faults } from './faults.ts'
 import { type Life, type Scheduler, Violation } from './scheduler.ts'
 
-/** The tables, for one simulation of this process at a time. */
+/** Tables of the current simulation. A process runs one simulation at a time. */
 export type Tables = { readonly database: Database; readonly file: DatabaseFile }
 
 /**
@@ -66,7 +66,7 @@ async function openTables(): Promise<Tables> {
     const orm = new MikroORM({
       ...options,
       entities: template.orm.config.get('entities'),
-      // MikroORM opens a copy of a database from its serialized bytes.
+      // Opens a copy in memory: `dbName` takes the bytes of the template database.
       driverOptions: { dbName: from.serialize() },
     } as never) as Database['orm']
     await closeDatabase(template)
@@ -117,7 +117,7 @@ type WayPorts = {
   readonly life: Life
   readonly seed: number
   readonly tables: Tables
-  /** True if several machines write, so that a write of the journal must pass the fence of a lease. */
+  /** True if several machines write to the database. Each write of the journal must then pass the fence of a lease. */
   readonly isShared: boolean
 }
 
@@ -184,8 +184,8 @@ export function wayToDatabase(ports: WayPorts) {
 }
 
 /**
- * Watches whether transactions that write the journal pass the fence of their lease. These transactions run one at a
- * time.
+ * Detects a transaction that writes the journal without passing the fence of its lease. The watched transactions run
+ * one at a time.
  */
 function makeFenceWatch() {
   let [isWritten, isFenced] = [false, false]

@@ -41,7 +41,7 @@ export type SimulatedWorld = {
 export type Peer = {
   readonly name: string
   readonly life: Life
-  /** False while the peer's process is not running; the peer is linked when the process runs. */
+  /** False while the peer's process is not running. The peer is linked once its process runs. */
   readonly isReady?: boolean
   connect(port: MessagePort): void
 }
@@ -117,7 +117,7 @@ export class Exchange {
     running.isStarted = true
     const { random } = this.#world
     for (const peer of this.#peers) {
-      // Some peers learn late that the owner has changed.
+      // Some peers are linked to the new owner late.
       const isLate = peer === this.#late || random.chance(0.2)
       this.#linkSoon(peer, running, isLate ? 15_000_000 : 1_000_000)
     }
@@ -229,8 +229,8 @@ export class Exchange {
   }
 
   /**
-   * Starts another owner beside the current one. In some cases, as in a network split, the current one keeps one of its
-   * peers.
+   * Starts another owner while the current one still runs. In most cases the current one keeps the link to one front,
+   * as in a network split.
    */
   #takeOver(owner: Running | undefined): void {
     const random = this.#world.faults.of('takeover')

@@ -7,8 +7,8 @@ import { type Random, randomFrom } from '../support/random.ts'
 import type { Scheduler } from './scheduler.ts'
 
 /**
- * Kinds of faults, each with the maximum rate that a seed may draw. The rate is the share of opportunities at which the
- * fault happens.
+ * Kinds of faults, each with the maximum rate that a seed may draw. A rate of 0.02 means that the fault happens at 2 %
+ * of its opportunities.
  */
 const RATE_MAX = {
   /** The row never reaches the disk, and the append fails. */
@@ -127,8 +127,8 @@ export class Faults {
     this.#suppressed = suppressed
     const rates = randomFrom(seed ^ 0x5eed)
     const entries = FAULT_KINDS.map((kind, at) => {
-      // Each run leaves out about a third of the kinds. Other faults would otherwise hide rare combinations of a few
-      // kinds.
+      // In each run about a third of the kinds have rate 0. Otherwise frequent faults would hide rare combinations of a
+      // few kinds.
       const rate = rates.chance(1 / 3) ? 0 : RATE_MAX[kind] * rates.next()
       return { kind, rate, random: randomFrom(Math.imul(seed + 1, 0x9e3779b1) ^ (at * 0x85ebca6b)) }
     })

@@ -54,7 +54,7 @@ type Sent = {
 const SENT_MAX = 60
 /** Time after which an unconfirmed request to end a session is sent again. */
 const END_AGAIN_US = 4_000_000
-/** Share of placements in which one trader places several orders concurrently; only if funds are reserved. */
+/** Share of placements in which one trader places several orders at once. Used only if funds are reserved. */
 const RUSH_SHARE = 0.04
 const TIMES_IN_FORCE = ['IOC', 'FOK', 'POST_ONLY'] as const
 
@@ -181,14 +181,14 @@ export class Front implements Peer {
     const refused = await this.#funds.reserve(order, chain?.chainId ?? 0, deadline)
     if (refused === undefined) return true
     this.#trace('Reserve', order, refused)
-    // The refusal means that the request queue is full. Reservations alone cannot fill the queue. So requests for funds
-    // have delayed a reservation, which they must never do.
+    // The queue is full of requests for funds, because reservations alone cannot fill it. Requests for funds must never
+    // keep a reservation out.
     if (/^too many requests wait/.test(refused.detail ?? '')) {
       throw new Violation('reserve-room', `${order.orderHash} waits behind requests for funds`)
     }
     if (!isFinal(refused)) return undefined
-    // The market may have accepted the order in an earlier attempt. The market then returns its first answer again,
-    // although this reservation was refused.
+    // An earlier request may already have placed the order. Then the market repeats its first answer, although this
+    // reservation was refused.
     const { marketId, orderHash, outcome } = order
     const before = await this.#thread.ask('RecallOrder', { marketId, orderHash, outcome })
     this.#oracle.recalled(order, pending, before)
@@ -205,7 +205,8 @@ export class Front implements Peer {
 
   #checkBoard(): void {
     for (const { market, seq, closed, books } of this.#changed) {
-      // Skips resolved markets: the board itself closes a market when the market thread has unloaded it.
+      // Does not compare resolved markets with the log. If the market thread has unloaded a market, the board closes it
+      // without an event of the log.
       if (closed === 'resolved') continue
       const levels = books.map((book) => [book.levels(BUY), book.levels(SELL)])
       this.#oracle.checkBook(market.id, seq, digestOf(levels), this.name)
@@ -479,7 +480,7 @@ export class Front implements Peer {
       if (closed === 'resolved') continue
       if (!(await this.view(id))) throw new Violation('answers', `${this.name}: no view of ${id}`)
       const shown = this.#board.markets.get(id)
-      // The board may be ahead of `seq`, because the market may expire while its view is on the way.
+      // The market may expire while its view is on the way. This adds an event, so the board may be ahead of `seq`.
       if (shown === undefined || shown.seq < seq) {
         throw new Violation(
           'board-current',

@@ -189,8 +189,8 @@ export class MarketModel {
   }
 
   /**
-   * Records that an order got quantity back from its failed trades. Reports a violation if the order got back more than
-   * those trades had.
+   * Records that an order got quantity back from its failed trades. Reports a violation if this quantity exceeds the
+   * size of those trades. Also reports one if the order had ended in any way other than filled.
    */
   #spend(known: KnownOrder, quantity: number): void {
     const isAlive = known.ended === undefined || known.ended === 'filled'
@@ -310,8 +310,8 @@ export class MarketModel {
     const { buy, sell, size } = trade
     if (event.type !== 'TradeFailed') return
     const { fault, excused } = event
-    // Each side that is not at fault gets its quantity back. An excused seller is not at fault, but gets no quantity
-    // back.
+    // Each side that is not at fault gets its quantity back. The exception is an excused seller, who lacked shares only
+    // because an earlier purchase is pending or failed. This seller is not at fault, but gets no quantity back.
     const atFault = new Set<Address>()
     if (fault === 'buyer' || fault === 'both') atFault.add(buy.trader)
     if ((fault === 'seller' || fault === 'both') && excused === undefined) atFault.add(sell.trader)

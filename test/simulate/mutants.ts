@@ -16,7 +16,7 @@ type Edit = { readonly file: string; readonly from: string; readonly to: string 
 
 type Mutant = Edit & {
   readonly name: string
-  /** Second edit, for a mistake that another check in the code would hide. */
+  /** Second edit, which disables another check that would hide the mistake. */
   readonly also?: Edit
   /** Options of the runs. */
   readonly with: readonly string[]

@@ -1,6 +1,6 @@
 /**
- * Checks the invariants: compares every answer with the log at the time of the answer, and the log with the rules of
- * the market. An answer is wrong if no state of the log between its request and its arrival allows it.
+ * Checks the invariants. Every answer is compared with the log, and the log with the rules of the market. An answer is
+ * wrong if no state of the log between its request and its arrival allows it.
  */
 
 import {
@@ -25,11 +25,11 @@ const TRANSIENT = new Set(['OVERLOADED', 'OUTCOME_UNKNOWN', 'RATE_LIMITED'])
 
 /** All requests for one order. */
 type Attempts = {
-  /** Number of requests that were not finally refused, and so may have placed the order. */
+  /** Number of requests that may have placed the order: all requests that were not finally refused. */
   possible: number
   /** Number of answers that accepted the order as new. */
   accepted: number
-  /** True if a request, or an option of the order itself, may cause the order to be cancelled. */
+  /** True if a cancel is no violation: a client requested it, or the order is IOC, FOK or belongs to a session. */
   cancellable: boolean
 }
 
@@ -254,8 +254,8 @@ export class Oracle {
   }
 
   /**
-   * Checks a session whose end is confirmed: no order that was placed in the session before the end request may be
-   * open.
+   * Checks a session after its end is confirmed. No order that was placed in the session before the end request may
+   * still be open.
    */
   sessionEnded(orders: readonly VerifiedOrder[], pending: Pending): void {
     for (const order of orders) {
@@ -265,7 +265,10 @@ export class Oracle {
     }
   }
 
-  /** Compares a view of a market with the log at the `seq` of the view. */
+  /**
+   * Checks that the books in a view of a market equal the log's books at the view's `seq`, and that the view is
+   * current.
+   */
   viewed(view: MarketView, pending: Pending | undefined, who: string): void {
     this.counts.views++
     const { id } = view.market
@@ -296,7 +299,10 @@ export class Oracle {
     )
   }
 
-  /** Compares a trader's open orders, if they fit on one page, with the log. */
+  /**
+   * Checks that each listed order is open in the log. If the page is complete, also checks that it lists all open
+   * orders of the trader.
+   */
   listed(trader: Address, { sentUs }: Pending, { orders, count }: OrdersPage): void {
     const found = new Set(orders.map(({ orderHash }) => orderHash))
     for (const { orderHash, marketId } of orders) {
@@ -314,7 +320,7 @@ export class Oracle {
     }
   }
 
-  /** True if the order rests, or has an undecided trade. */
+  /** Returns whether the order is open or has an undecided trade. */
   isLive(orderHash: OrderHash): boolean {
     return [...this.markets.values()].some((model) => model.isLive(orderHash))
   }
@@ -340,7 +346,7 @@ export class Oracle {
   }
 }
 
-/** Returns the order that enters the log with this event; undefined if no order does. */
+/** Returns the order that this event records for the first time; undefined if the event records no new order. */
 export function placedBy(event: MarketEvent): VerifiedOrder | undefined {
   if (event.type === 'OrderRested') return event.order
   return event.type === 'OrdersMatched' && !event.known ? event.taker : undefined

@@ -1,6 +1,6 @@
 /**
- * A simulated pair of message ports. Like real ones they keep the order of messages, clone them, and deliver messages
- * that were sent before a regular close. A cut loses messages in transit.
+ * A simulated pair of message ports. Like real ports, they clone each message and keep the order of the messages.
+ * Messages that were sent before a regular close are still delivered. A cut loses the messages in transit.
  */
 
 import type { MessagePort } from 'node:worker_threads'

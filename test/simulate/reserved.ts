@@ -1,6 +1,6 @@
 /**
- * Compares each trader's reservations with the trader's open orders and pending trades, and the trader's funds with the
- * chain.
+ * Checks each trader's funds in the exchange. The reservations must equal what the trader's open orders and pending
+ * trades need. The holdings must equal those on the chain.
  */
 
 import type { FundsToken } from '#domain/funds.ts'
@@ -14,7 +14,7 @@ import type { KnownTrade } from './market-model.ts'
 import type { Oracle } from './oracle.ts'
 
 type NeedRules = {
-  /** Returns whether an undecided trade still takes funds. */
+  /** Returns whether an undecided trade still needs funds of its traders. If undefined, every undecided trade does. */
   readonly isPending?: (trade: KnownTrade) => boolean
   readonly needOpen?: typeof needOf
 }

@@ -1,7 +1,7 @@
 /**
- * `npm run simulate -- [--seed 1] [--minutes 3] [--seeds 100] [--nodes 3] [--until-failure] [--soak] [--trace]`:
- * simulates seeds from the given one on. After a violation it prints the seed, the faults that are necessary for it,
- * and the end of the trace.
+ * `npm run simulate -- [--seed 1] [--minutes 3] [--seeds 100] [--nodes 3] [--until-failure] [--soak] [--trace]`: runs
+ * one simulation per seed, beginning with the given seed. After a violation it prints the seed, the faults that are
+ * necessary for the violation, and the end of the trace.
  */
 
 import { randomInt } from 'node:crypto'
@@ -40,7 +40,7 @@ const { values, positionals } = parseArgs({
     chain: { type: 'boolean', default: false },
     'until-failure': { type: 'boolean', default: false },
     soak: { type: 'boolean', default: false },
-    /** Seconds of processor time after which no further seed is begun. */
+    /** Maximum CPU time in seconds. After it is used up, no further seed is started. */
     seconds: { type: 'string', default: 'Infinity' },
     trace: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: true },

@@ -1,7 +1,7 @@
 /**
- * Virtual time. Everything that happens in a simulation is an act in one queue, ordered by its due time and then by its
- * arrival in the queue. Between two acts, every pending promise callback runs, so the order of a run depends on the
- * seed alone.
+ * Virtual time. Everything that happens in a simulation is a callback (act) in one queue. Acts run in the order of
+ * their due times, and those with the same time in the order in which they were queued. After each act, all pending
+ * promise callbacks run, so the order of a run depends only on the seed.
  */
 
 import { createHash } from 'node:crypto'

@@ -32,7 +32,7 @@ import { logReaderOf } from './stored-log.ts'
 export type ServiceWorld = SimulatedWorld & {
   readonly chain: SimulatedChain
   readonly tables: Tables
-  /** True if each request to the chain may reach another node. */
+  /** True if a different Ethereum node may answer each request to the chain. */
   readonly isBalanced: boolean
   readonly providers?: Providers
 }
@@ -128,7 +128,10 @@ export class Services {
   /** Links a service to the owner of the markets again. */
   relink: (peer: Peer) => void = () => {}
 
-  /** A service that is named twice runs on two machines, and only one of them has the lease at a time. */
+  /**
+   * Starts the named services. A service that is named twice runs on two machines, and only one of the two holds its
+   * lease at a time.
+   */
   constructor(world: ServiceWorld, names: readonly ServiceName[]) {
     this.#world = world
     this.#random = randomFrom(Math.imul(world.seed + 53, 0x1b873593))
@@ -219,7 +222,10 @@ export class Services {
     })
   }
 
-  /** Restarts a service whose thread ended with an error. If the error is a bug, the run fails with it. */
+  /**
+   * Handles an error that ended a service's thread. If the error shows a bug, the run fails with it. Otherwise the
+   * service restarts.
+   */
   #crashed(service: Service, life: Life, error: unknown): void {
     const { scheduler } = this.#world
     if (!life.alive) return
@@ -274,8 +280,8 @@ export class Services {
   }
 
   /**
-   * Makes the clock of the prices service wrong for a while. Other services use the same machine clock as the
-   * components that check them, so their clocks stay right.
+   * Makes the clock of the prices service wrong for a while. The clocks of the other services stay right, because each
+   * service shares a machine with the components that it checks.
    */
   #troubleClock(service: Service): void {
     const { faults, scheduler } = this.#world
@@ -342,8 +348,8 @@ export class Services {
 }
 
 /**
- * Returns the account with which a service signs. The simulation uses this account as the sender of a transaction that
- * is missing from the journal.
+ * Returns the account whose key a service signs with. The simulation looks up the sender of each transaction in the
+ * journal. If a transaction is not in the journal, the simulation takes this account as its sender.
  */
 function keyHolder(name: ServiceName, { keys }: Settings): Address {
   const key =
@@ -352,8 +358,8 @@ function keyHolder(name: ServiceName, { keys }: Settings): Address {
 }
 
 /**
- * Returns the settings of the services, which run beside the nodes of the markets. Services on several machines share a
- * database and need leases.
+ * Returns the settings of a service. Services do not run on the nodes that own the markets. If `node` is given, the
+ * services run on several machines. Then they share a database server and need leases.
  */
 function servicesSettings(settings: Settings, node: number | undefined): Settings {
   const { cluster, eventLog, database } = settings

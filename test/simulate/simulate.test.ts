@@ -41,7 +41,7 @@ test('after a pause, a simulated process runs the missed actions in the order in
 
 const CHAIN = { scenario: 'chain', seed: 11, minutes: 1 } as const
 
-/** Fixed seeds show at once whether a change breaks something; new seeds find what fixed ones cannot. */
+/** Fixed seeds repeat the same runs, so they show whether a change breaks something. New seeds find other faults. */
 const FIXED_SEEDS = WHOLE ? 5 : 1
 const NEW_SEEDS = WHOLE ? 100 : 3
 
@@ -56,7 +56,8 @@ for (const [kind, services] of [
     assert.deepEqual(await simulate(options), first)
     assert(first.faults.length > 0 && first.counts.accepted > 3, JSON.stringify(first.counts))
     assert.equal(first.violation, undefined)
-    // Services do not change how the seed is used, so a second seed is simulated only without services.
+    // Checks once, without services, that another seed gives another run. With services, the seed is used in the same
+    // way.
     if (services) return
     const other = await simulate({ ...options, seed: 12 })
     assert.notEqual(other.trace.hash, first.trace.hash)
@@ -124,7 +125,7 @@ test('the simulator detects a log that acknowledges writes before they are durab
   assert.equal(result.violation?.invariant, 'accepted-logged')
 })
 
-test('the simulator detects a partition owner that skips ownership checks, and reduces the failing run to fewer faults', async () => {
+test('the simulator detects missing checks of partition ownership, and reduces the failing run to fewer faults', async () => {
   const careless = (log: Log): Log => ({ ...log, takenOver: async () => [] })
   const { options, result } = await firstFailure(careless, 'server')
   const shrunk = await shrink(result, options, 12)

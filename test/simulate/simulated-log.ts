@@ -24,7 +24,7 @@ type LogPorts = {
   readonly copies: Map<number, PartitionCopy>
   /** Ends the life at this instant. */
   readonly kill: () => void
-  /** Called when another owner has taken the partition. */
+  /** Called when this log finds that another owner has taken the partition. */
   readonly fenced: (partition: number) => void
 }
 
@@ -78,7 +78,7 @@ export async function openSimulatedLog(
   }
 
   /**
-   * Returns the copy of a partition. Throws if an append to a log in files has failed and the log has not been
+   * Returns this node's copy of a partition. If an append to a log in files has failed, throws until the log is
    * reopened.
    */
   function open(partition: number): PartitionCopy {
@@ -153,7 +153,10 @@ export async function openSimulatedLog(
     return { firstOffset, lastOffset: firstOffset + length - 1, rows: row.payloads }
   }
 
-  /** Takes the partition again under a new epoch. From then on, no late row of the previous epoch can be stored. */
+  /**
+   * After a failed append, takes the partition again under a new epoch. If a row of the previous epoch arrives later,
+   * it is not stored.
+   */
   async function mend(each: Owned): Promise<void> {
     await wait(1_000, 100_000)
     if (faults.strikes('reopen-fails')) return

@@ -34,9 +34,9 @@ import { StoredPartition } from './stored-log.ts'
 import { OperatorStub, ProjectorStub, SettlementStub } from './stubs.ts'
 
 export type SimulationOptions = {
-  /** True to simulate only how nodes of a cluster share threads, without an exchange. */
+  /** True to simulate only how the nodes of a cluster decide which node runs each thread, without an exchange. */
   readonly cluster?: boolean
-  /** True if the funds of orders are reserved, in a run with services; drawn from the seed if undefined. */
+  /** True if a run with services reserves the funds of orders; drawn from the seed if undefined. */
   readonly funds?: boolean
   readonly seed: number
   readonly minutes: number
@@ -46,7 +46,10 @@ export type SimulationOptions = {
   readonly nodes?: number
   /** True if store and settlement are the real threads, on a simulated database and chain. */
   readonly services?: boolean
-  /** Scenario to simulate. `chain` runs only the services that work for the chain, without traders. */
+  /**
+   * Scenario to simulate. `chain` simulates quick markets, indexing, resolution and relayed operations instead of
+   * trading by fronts.
+   */
   readonly scenario?: 'trading' | 'chain'
   /** Faults that do not happen: names of single faults, or whole kinds. */
   readonly suppressed?: ReadonlySet<string>
@@ -69,10 +72,10 @@ export type SimulationResult = {
   readonly counts: Oracle['counts']
 }
 
-/** Virtual time after the last fault, in which everything must recover. */
+/** Everything must recover within this virtual time after the faults end. */
 const HEALING_US = 45_000_000
 const SETTLING_US = 30_000_000
-/** Maximum time until the chain has decided every trade. */
+/** Maximum wait at the end of a simulation until the chain has decided every trade. */
 const DECIDING_US = 300_000_000
 
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
@@ -183,7 +186,7 @@ async function runWithServices(
   if (hasFunds) await reservedAgain(scheduler, run.fronts[0]!, { oracle, chain })
 }
 
-/** Runs the exchange with its faults, then without. */
+/** Runs the exchange for `minutes` with faults, then for `HEALING_US` without faults. */
 async function runWith(
   world: SimulatedWorld,
   oracle: Oracle,
@@ -305,8 +308,8 @@ function assertExpired(oracle: Oracle, { nowMs }: Scheduler): void {
 }
 
 /**
- * Maximum time for which an expired order may stay open: a node's clock is at most a minute behind, and checks take a
- * few seconds.
+ * Maximum time for which an expired order may stay open. A node's clock is at most a minute behind, and the exchange
+ * notices an expiration within a few seconds.
  */
 const CLOCK_BEHIND_MS = 70_000
 

@@ -5,7 +5,7 @@ import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { encodeRow, logReaderOf, PartitionCopy, StoredPartition } from './stored-log.ts'
 
-test('the simulated reader of a file-based log refuses to read from an offset that was removed from the log', () => {
+test('the simulated log reader refuses to read from an offset that was removed from the log', () => {
   const stored = new StoredPartition(0, () => undefined)
   const copy = new PartitionCopy(stored)
   stored.file = copy

@@ -66,7 +66,7 @@ export class StoredPartition {
   readonly partition: number
   readonly rows: StoredRow[] = []
   epoch = 0
-  /** The only copy of a log in files, from which the writer removes old rows. */
+  /** With a log in files: the only copy of the partition, from which the writer removes old rows. */
   file: PartitionCopy | undefined
   /** Called with the events of each row that becomes durable. */
   readonly #landed: Landed
@@ -93,7 +93,10 @@ export class StoredPartition {
     return this.rows.slice(low)
   }
 
-  /** Stores the next row of the owner with this epoch. Returns false if another owner has taken the partition. */
+  /**
+   * Stores a row that the owner with this epoch appends. Returns false if the epoch is no longer current, or if the row
+   * is not the next one.
+   */
   store(row: StoredRow, epoch: number): boolean {
     if (epoch !== this.epoch || row.first !== this.lastOffset + 1) return false
     this.rows.push(row)
@@ -130,7 +133,7 @@ export class PartitionCopy {
     }
   }
 
-  /** Applies every stored row that is missing here, up to this offset. */
+  /** Applies to this copy the stored rows that it lacks, up to this offset. */
   follow(untilOffset = Number.POSITIVE_INFINITY): void {
     for (;;) {
       const row = this.#truth.rows[this.#rows]

@@ -165,7 +165,7 @@ export class OperatorStub extends Stub {
       })
     if (again.length === 0) {
       this.#markets.push(market)
-      // Prepares the market on the chain up to 3 s later, possibly after its first trades.
+      // Prepares the market on the chain up to 3 s later, so its first trades may match before it is prepared.
       const act = () => this.world.people?.prepare(market.id)
       this.world.scheduler.after(random.int(0, 3_000_000), act)
     }

@@ -26,7 +26,7 @@ export const LOG_ID = 'log-of-the-tests'
 export const CHAIN = 31337
 export const START_MS = 1_700_000_000_000
 
-/** Returns the id of a name: 32 bytes that begin with it. */
+/** Returns an id of 32 bytes: the bytes of the name, then zeros. */
 export function id<Id extends string>(name: string): Id {
   return `0x${Buffer.from(name, 'latin1').toString('hex').padEnd(64, '0')}` as Id
 }
@@ -126,7 +126,10 @@ export const opening = batch(0, 1, {
   markets: [{ market: market('m'), seq: 1, atMs: START_MS }],
 })
 
-/** Runs `body` with a database that has its tables, is reserved for `LOG_ID` and has the market `m`; then closes it. */
+/**
+ * Runs `body` with a new database that has its tables and the market `m`, and that belongs to the log `LOG_ID`. Closes
+ * the database afterwards.
+ */
 export async function withStore(
   databases: TestDatabases,
   body: (database: Database, url: string) => Promise<void>,

@@ -17,7 +17,8 @@ const TABLES: Readonly<Record<string, string>> = {
   candles: 'select * from candles',
   chain_spans: `select * from chain_spans ${ANY}`,
   traders: 'select * from traders',
-  // Each trader counts only in the partition in which they traded first, so the sums are over all partitions.
+  // A trader is counted only in the partition of their first trade. That partition depends on the order of the batches,
+  // so the partitions are summed.
   chain_stats: `select chain_id, sum(volume_whole), sum(volume_millionths), sum(trades), sum(pending),
       sum(traders), sum(markets), sum(markets_closed), sum(markets_resolved)
     from chain_stats group by chain_id`,

@@ -36,7 +36,7 @@ test('a client that applies every change of a deep book always has the book’s 
     }
     if (now[side] !== edges[side]) crossings++
     edges = now
-    // No later step would correct an error, so comparing every 20 steps is enough.
+    // An error would remain in all later steps, so comparing every 20 steps is enough.
     if (step % 20 === 0) assert.deepEqual(readerHas(side), bestOf(side), `step ${step}`)
   }
   assert(crossings > 100, `${crossings}`)

@@ -39,7 +39,7 @@ async function startDozing(t: TestContext) {
     doze() {
       dozes = true
     },
-    /** Loads the market as a front does, then answers waiting subscriptions. */
+    /** Loads the market as a front does when a client needs it. Then sends the snapshots for which subscribers wait. */
     wake() {
       stream.load(true)
       dozes = false
@@ -48,14 +48,14 @@ async function startDozing(t: TestContext) {
   }
 }
 
-test('a subscriber gets a market’s book once the front receives the market’s events, then changes without a gap', async (t) => {
+test('if a front does not follow a market yet, a subscriber waits for a current book snapshot', async (t) => {
   const { stream, needed, place, doze, wake } = await startDozing(t)
   const client = await stream.connect()
   doze()
   place()
   client.say(BOOK)
   await eventually(() => assert.deepEqual(needed, [[M]]))
-  // The book that the front has may be stale, so it is not sent, and the socket stays open.
+  // The front's copy of the book may be stale, so the client gets no snapshot yet. The connection still answers.
   assert.equal((await client.ask({ op: 'ping' })).type, 'pong')
   assert.deepEqual([...stream.hub.watched()], [M])
   place()
@@ -76,9 +76,9 @@ test('a subscriber gets a market’s book once the front receives the market’s
 
 for (const happens of [false, true]) {
   const becomes = happens
-    ? 'the client gets a reset snapshot if it missed events'
-    : 'the client gets only later changes if it missed no events'
-  test(`when a client resubscribes to a market whose events the front has stopped receiving, ${becomes}`, async (t) => {
+    ? 'a client that missed events gets a reset snapshot'
+    : 'a client that missed no events gets only later changes'
+  test(`after a resubscription to a market that the front had stopped following, ${becomes}`, async (t) => {
     const { stream, place, doze, wake } = await startDozing(t)
     place()
     stream.flow()
@@ -99,7 +99,7 @@ for (const happens of [false, true]) {
   })
 }
 
-test('a subscription to a trader’s orders waits until the front receives all markets', async (t) => {
+test('a subscription to a trader’s orders waits until the front receives the events of all markets', async (t) => {
   const { stream, needed, place, doze, wake } = await startDozing(t)
   const client = await stream.connect()
   doze()
@@ -118,7 +118,7 @@ test('a subscription to a trader’s orders waits until the front receives all m
   assert.equal(order.side, BUY)
 })
 
-test('a front sends market openings and closings without receiving the markets’ other events', async (t) => {
+test('a front sends market openings and closings even for markets whose other events it does not receive', async (t) => {
   const { stream, needed, place, doze, wake } = await startDozing(t)
   const [market] = stream.markets
   const client = await stream.connect()
@@ -134,7 +134,7 @@ test('a front sends market openings and closings without receiving the markets�
   assert.equal(told.prevCursor, snapshot.cursor)
   assert.deepEqual(needed, [])
   assert.equal(stream.board.markets.get(M)?.books[0].levels(BUY).length, 0)
-  // The front loads the market again, and sends nothing to a client that follows only openings and closings.
+  // When the front loads the market again, a client that follows only openings and closings gets no message.
   wake()
   assert.equal((await client.ask({ op: 'ping' })).type, 'pong')
 })

@@ -53,7 +53,7 @@ test('a funds subscriber gets a snapshot of all balances, then updates that comb
   registry.join(feed, {})
   assert.equal(channel.snapshot(feed, false), undefined, 'nothing is known yet')
 
-  // If the accounts thread cannot answer, the request is repeated.
+  // The accounts thread is overloaded, so the channel repeats its request after a second.
   asked.shift()?.(reject('OVERLOADED'))
   await settled()
   clock.advance(1_000)
@@ -88,7 +88,7 @@ test('a funds subscriber gets a snapshot of all balances, then updates that comb
   assert.equal(told[1].prevCursor, told[0].cursor)
   assert.equal(told[0].prevCursor, snapshot.cursor)
 
-  // Funds of a trader without followers are not requested.
+  // A change of a trader's funds causes no request if nobody follows the trader.
   channel.changed(`0x${'cd'.repeat(20)}` as Address, 7)
   channel.forget(feed)
   channel.changed(trader, 7)

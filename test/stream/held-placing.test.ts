@@ -17,7 +17,7 @@ import { marketIdOf, startStream } from './stream-fixture.ts'
 
 type Given = ReturnType<typeof given>
 
-/** Makes the sessions of a market thread with one market, and links a front. */
+/** Makes the part of a market thread that tracks the orders of stream sessions, and links a front to it. */
 function marketThread(market: () => Given) {
   const sessions = { index: new SessionIndex(), ordersMax: 10 }
   const { index } = sessions
@@ -46,14 +46,17 @@ function marketThread(market: () => Given) {
 
 const hashOf = ({ orderHash }: HeldOrder) => orderHash
 
-/** Makes a client with cancel on disconnect, which has sent an order whose funds are being reserved. */
+/**
+ * Connects a client that has turned on `cancelOnDisconnect` and sent an order. The order's funds are not reserved until
+ * the test resolves `reserving`.
+ */
 async function givenReserving(t: TestContext) {
   const order = signed(buy('YES').by('ann').named('a'), marketIdOf(0))
   const reserving = Promise.withResolvers<undefined>()
   const reserved = Promise.withResolvers<void>()
   const thread = marketThread(() => stream.markets[0]!)
   let placed = 0
-  /** Passes orders and cancels to the market of the test, as to a market thread. */
+  /** Passes orders and cancellations to the market of the test, in place of a market thread. */
   const gateway: Pick<MarketGateway, 'place' | 'placeAll' | 'recall' | 'cancel' | 'standing'> = {
     async place(taken, { session }) {
       const message = { order: taken, ...(session === undefined ? {} : { session }) }
@@ -113,7 +116,7 @@ async function givenReserving(t: TestContext) {
   }
 }
 
-test('an order is not placed if its client disconnects while the order’s funds are being reserved', async (t) => {
+test('an order does not stay open if its client disconnects while the order’s funds are being reserved', async (t) => {
   const { held, reserving, gone, resting, placed, atThread } = await givenReserving(t)
   await gone()
   await held.settled()
@@ -163,7 +166,7 @@ test('an order that its market refuses after the client disconnected is not reco
   })
 })
 
-test('a session that cancels on disconnect cannot place the order of another trader', async (t) => {
+test('a session with cancel-on-disconnect can place only orders of its own trader', async (t) => {
   const order = signed(buy('YES').by('ann').named('a'), marketIdOf(0))
   const { orderHash: _, signature, ...terms } = order
   const thread = marketThread(() => stream.markets[0]!)
@@ -206,7 +209,7 @@ test('a session that cancels on disconnect cannot place the order of another tra
   assert.deepEqual(thread.held(), [])
   assert.equal(stream.markets[0]!.state.books[0].count, 1)
 
-  // The order's own trader may put the order into a session, even by submitting it again.
+  // The order's own trader may add the order to a session later, by submitting it again.
   await owner.ask({ op: 'cancelOnDisconnect', enabled: true }, 'cancelOnDisconnect')
   await owner.ask({ op: 'place', order: terms, signature }, 'placed')
   owner.close()

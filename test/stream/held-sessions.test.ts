@@ -66,7 +66,7 @@ test('a market thread that was disconnected is notified of an ended session when
   assert.deepEqual(take(), ['0 ClaimSessions t'])
 })
 
-test('if a session turns cancel-on-disconnect back on, the front does not report that the session’s orders stay', async () => {
+test('if a session turns cancel-on-disconnect back on, a pending request to keep its orders is dropped', async () => {
   const { held, take, be } = fixture()
   be('closed')
   held.hold('s')

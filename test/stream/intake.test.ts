@@ -4,7 +4,7 @@ import { makeFairTurns, SLICE_MS } from '#http/fair-turns.ts'
 import type { Connection } from '#stream/connection.ts'
 import { makeIntake } from '#stream/intake.ts'
 
-/** Makes an intake whose frames take a quarter of a turn's time each. */
+/** Makes an intake (the queue of received frames). Each frame takes a quarter of a turn's time (`SLICE_MS`). */
 function fixture() {
   const handled: string[] = []
   const emptied: string[] = []

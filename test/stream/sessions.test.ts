@@ -69,8 +69,7 @@ test('a failed lookup of an API key is retried, and the key’s sessions end if 
   clock.advance(1_000)
   await eventually(() => assert.deepEqual(asked, ['slow', 'lost', 'slow', 'lost']))
   assert.deepEqual(ended, [])
-  // If the connection to the store is lost again before a key was confirmed, the deadline of the key does not
-  // change.
+  // The store connection is lost a second time, before the key `lost` was confirmed. The key's deadline stays the same.
   sessions.mayHaveMissed()
   parts.confirm = () => new Promise(() => {})
   clock.advance(CONFIRM_MS_MAX - 1_000)

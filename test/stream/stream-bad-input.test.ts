@@ -151,7 +151,10 @@ test('a GET of the stream’s path without a WebSocket handshake is refused with
   assert.equal(response.status, 400)
 })
 
-/** Changes the book so often that the messages exceed every socket buffer. */
+/**
+ * Places this many orders and sends the resulting messages to the clients. With many orders, the messages exceed every
+ * socket buffer.
+ */
 function pour(stream: TestStream, orders: number, from = 0): void {
   const [market] = stream.markets
   for (let count = 0; count < orders; count++) {
@@ -241,7 +244,7 @@ test('if a client never reads, the stream closes its connection after a while an
   await othersAreServed(stream)
 })
 
-test('if a client sends requests but does not read, the stream closes its connection with a code for the reason', async (t) => {
+test('the stream closes the connection of a client that keeps sending requests but reads nothing, with code 4008', async (t) => {
   const stream = await startStream(t)
   const slow = new RawStreamClient(`${stream.url}/api/v1/stream`)
   t.after(() => slow.close())
@@ -258,7 +261,7 @@ test('if a client sends requests but does not read, the stream closes its connec
   // The answers to 9,000 requests exceed the socket buffers, even if the kernel enlarges them.
   for (let count = 0; count < 9_000; count++) slow.say({ op: 'ping' })
   for (let count = 0; count < 3; count++) await othersAreServed(stream)
-  // Each turn of the event loop handles some of the requests.
+  // Waits for many turns of the event loop, because each turn handles only some of the requests.
   for (let turn = 0; turn < 5_000; turn++) await new Promise(setImmediate)
   slow.resume()
   await eventually(() => assert.equal(slow.closeCode, 4008))
@@ -281,7 +284,7 @@ test('clients that disconnect silently leave no connection behind', async (t) =>
   })
 })
 
-test('each stream request uses rate-limit units of its IP address, and an authentication uses as many as a write', async (t) => {
+test('each stream request uses rate-limit units of its IP address, and authentication costs as many as a write', async (t) => {
   const drawn: string[] = []
   let left = 7
   const draw = ({ cost }: { readonly cost: string }) => {
@@ -297,7 +300,8 @@ test('each stream request uses rate-limit units of its IP address, and an authen
   client.say({ op: 'auth', token: 'no.token' })
   client.say({ op: 'ping' })
   await eventually(() => {
-    // Each frame costs a read before it is parsed; its request is charged afterwards.
+    // Each frame uses a unit of the read limit before it is parsed. An `auth` request also uses a unit of the write
+    // limit.
     const last = ['read', 'write', 'read']
     assert.deepEqual(drawn, ['read', 'read', 'write', 'read', 'read', ...last])
     const limited = client.frames.filter(({ code }) => code === 'RATE_LIMITED')

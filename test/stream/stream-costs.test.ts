@@ -62,10 +62,11 @@ test('a deep book is encoded once per change for all readers, and larger snapsho
   await eventually(() => assert.equal(snapshots(client.frames).length, 21))
   assert.equal(written.count, 2, 'both sides, once')
   const weights = drawn.map(({ weight }) => weight)
-  // Each request costs 1 for its frame, and 5 for the snapshot of 1,200 levels, at 250 levels per unit.
+  // Each request costs 1 unit for its frame and 5 for its snapshot. The snapshot has 1,200 levels, at 250 per unit.
   assert.deepEqual(weights.slice(0, 4), [1, 5, 1, 5])
   assert.equal(weights.length, 42)
-  // A second reader, whose position `since` is ahead of all events, is reset and gets the cached snapshot.
+  // A second client wants to resume after a position that no event has reached. It gets a reset with the snapshot that
+  // was encoded for the first client.
   const other = await stream.connect()
   await other.ask({ ...CONFLATED, since: 999_999_999 }, 'subscribed')
   assert.equal((await other.next('book.snapshot')).reset, true)
@@ -100,15 +101,15 @@ test('a market’s ticker is encoded once for all ticker subscriptions that cont
   }
   stream.flow()
   await eventually(() => assert(told('ticker').length >= markets))
-  // A ticker line needs two calls, for the best bid and the best ask of YES. Each market had two states, so four
-  // suffice.
+  // Encoding a ticker line calls `best` twice, for the bid and the ask of YES. Each market needs two lines, before and
+  // after its change, so four calls suffice.
   for (const { count } of written) assert(count <= 4, `${count}`)
   assert.equal(stream.hub.figures().topics, markets)
   client.close()
   await eventually(() => assert.equal(stream.hub.figures().topics, 0, 'sets do not linger'))
 })
 
-test('the total size of subscriptions is limited per connection and per IP address', async (t) => {
+test('subscriptions are limited per connection and per IP address, and subscriptions to many markets count for more', async (t) => {
   const stream = await startStream(t, {
     markets: 30,
     settings: { subscriptionsMax: 10, subscriptionsPerIp: 15 },
@@ -123,7 +124,7 @@ test('the total size of subscriptions is limited per connection and per IP addre
   const beyond = await one.ask(set(0, 25), 'error')
   assert.deepEqual([beyond.code, beyond.field], ['RATE_LIMITED', 'channel'])
   assert.equal(stream.hub.figures().topics, 1, 'nothing is left of a set that was refused')
-  // A request for the same set again refers to the existing subscription, so it does not exceed the limit.
+  // This connection already has a subscription to the same markets, so the request does not count against the limit.
   await one.ask(set(0, 30), 'subscribed')
   await two.ask(set(1, 25), 'subscribed')
   await two.ask(set(2, 20), 'subscribed')
@@ -147,7 +148,7 @@ test('the subscriptions of all connections of a front are limited', async (t) =>
   assert.equal(refused.code, 'OVERLOADED')
 })
 
-test('a client that reads slowly pays units for each snapshot that is sent to it again', async (t) => {
+test('a client that reads slowly pays rate-limit units for each snapshot that is sent again', async (t) => {
   let isEmpty = false
   const drawn: Draw[] = []
   let refused = 0
@@ -172,7 +173,7 @@ test('a client that reads slowly pays units for each snapshot that is sent to it
   isEmpty = true
   const dropped = new TextEncoder().encode(`{"sub":"${sub}"}`)
   stream.hub.dropped(sockets[0]!, dropped.buffer as ArrayBuffer)
-  // The snapshot is tried again at each heartbeat.
+  // At each tick of the heartbeat timer, the stream tries again to charge for the snapshot.
   await eventually(() => assert(refused >= 2))
   assert(!client.frames.some(({ type }) => type === 'lag'), 'there is nothing to pay with')
   isEmpty = false
@@ -180,7 +181,7 @@ test('a client that reads slowly pays units for each snapshot that is sent to it
   assert.equal(drawn.length, before + 1)
 })
 
-test('the faults of an invalid frame are listed only if the client’s IP address has enough rate-limit units left', async (t) => {
+test('the faults of an invalid frame are listed only while the IP address has rate-limit units left', async (t) => {
   const drawn: number[] = []
   let left = 9
   const draw = ({ weight }: Draw) => {
@@ -223,7 +224,7 @@ test('a connection that sends a flood of pings is closed', async (t) => {
   assert.equal(code, 4429)
 })
 
-test('a ticker subscription to many markets is charged once, before its messages are prepared', async (t) => {
+test('a ticker subscription uses rate-limit units for its markets before the stream looks the markets up', async (t) => {
   const markets = 40
   const drawn: number[] = []
   let left = 1_000
@@ -239,7 +240,7 @@ test('a ticker subscription to many markets is charged once, before its messages
   const { sub } = await client.ask(subscribe, 'subscribed')
   assert.deepEqual(drawn.splice(0), [2, 2], 'the frame, and one unit for every 20 markets')
   await client.ask({ op: 'unsubscribe', sub }, 'unsubscribed')
-  // The address can pay for the frame only, so an unknown market is not even looked up.
+  // The IP address can pay only for the frame. So the request is refused before the unknown market is looked up.
   left = 2
   const unknown = { ...subscribe, marketIds: [...marketIds.slice(1), marketIdOf(markets)] }
   assert.equal((await client.ask(unknown, 'error')).code, 'RATE_LIMITED')
@@ -247,7 +248,7 @@ test('a ticker subscription to many markets is charged once, before its messages
   assert.equal((await client.ask(unknown, 'error')).code, 'MARKET_NOT_FOUND')
 })
 
-test('a connection without rate-limit units is closed sooner if its refused frames are long', async (t) => {
+test('without rate-limit units, a connection with long frames is closed after fewer refusals than one with short frames', async (t) => {
   const settings = { messagesPerSecond: 20, messagesBurst: 1_000, payloadBytesMax: 16_384 }
   const stream = await startStream(t, { settings, parts: { draw: () => ({ allowed: false }) } })
   const refusalsBefore = async (frame: string) => {
@@ -260,7 +261,7 @@ test('a connection without rate-limit units is closed sooner if its refused fram
   assert.equal(await refusalsBefore(`{"op":"ping"}${' '.repeat(7 * 2_048)}`), 6)
 })
 
-test('if an IP address keeps sending above its limit, its stream is closed at the first refused frame', async (t) => {
+test('a stream is closed at its first refused frame if its IP address keeps exceeding the rate limit', async (t) => {
   const stream = await startStream(t, {
     parts: { draw: () => ({ allowed: false, insists: true }) },
   })

@@ -58,9 +58,9 @@ export type TestStream = {
   readonly markets: readonly Given[]
   /** Sends the front the new events of its markets. */
   flow(): void
-  /** Drops the new events of the markets, and loads their current state. */
+  /** Discards the markets' new events as if they were lost, and loads the current state into the front. */
   lose(): void
-  /** Loads the market again. `dozed` is true if the front had received only openings and closings before. */
+  /** Loads the markets again. `dozed` is true if the front has not received their orders and trades until now. */
   load(dozed: boolean): void
   connect(): Promise<StreamClient>
 }
@@ -75,7 +75,7 @@ export type StreamOptions = {
   readonly parts?: Partial<Omit<StreamPorts, 'authenticator'>> & {
     readonly authenticator?: Pick<Authenticator, 'identify'> & Partial<Authenticator>
   }
-  /** Returns whether the owner of a market, or of every market, is confirmed. */
+  /** Returns whether the owner of a market is confirmed. Without a market, returns whether all owners are. */
   readonly isCurrent?: MarketBoard['isCurrent']
   /** Figures of the markets in the database. */
   readonly stored?: Parameters<typeof makeFiguresBook>[0]['stored']
@@ -135,7 +135,8 @@ export async function startStream(
     publish: (topic, text) => void front?.publish(topic, text),
     settings,
     clock: systemClock,
-    // This clock stands still, so that no frame has to wait for its turn on a busy machine.
+    // This clock stands still, so no work seems to take time. On a busy machine, frames would otherwise wait for a
+    // later turn.
     turns: makeFairTurns({ nowMs: () => 0 }),
     log: { debug() {}, info() {}, warn() {}, error() {} },
     ...options.parts,

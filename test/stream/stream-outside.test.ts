@@ -9,7 +9,7 @@ const MARKET = { op: 'subscribe', channel: 'market', marketId: M }
 const PRICE = { op: 'subscribe', channel: 'price', asset: 'BTC' }
 const QUICK = { op: 'subscribe', channel: 'quick-market', asset: 'BTC' }
 
-test('chain events and log events of a market form one sequence in the stream', async (t) => {
+test('a market’s stream messages share one sequence, whether they come from the chain or the log', async (t) => {
   const stream = await startStream(t, { markets: 2 })
   const [market] = stream.markets
   const client = await stream.connect()

@@ -25,7 +25,7 @@ const MARKETS = 3
 const COMPLEMENTARY = MARKETS - 1
 const TRADERS = ['ann', 'bob', 'cat']
 
-/** The books after each event, computed only by the rule in `market-event.ts`. */
+/** The book after each event, computed only by the rule in `market-event.ts` and not by the exchange's code. */
 class History {
   readonly #levels = new Map<string, Map<number, number>>()
   readonly #texts = new Map<string, { seq: number; text: string }[]>()
@@ -45,7 +45,8 @@ class History {
       if (event.remaining > 0) change(event.outcome, event.side, event.price, -event.remaining)
     } else if (event.type === 'OrdersMatched') {
       const { outcome, side } = event.taker
-      // In a mint or merge, the maker's order is on the taker's side, in the book of the other outcome.
+      // If `kind` is set, the fill is a mint or a merge. Then the maker's order is on the same side as the taker's
+      // order, but in the book of the other outcome.
       for (const { price, size, kind } of event.fills) {
         if (kind === undefined) change(outcome, 1 - side, price, -size)
         else change(1 - outcome, side, price, -size)
@@ -72,7 +73,10 @@ class History {
     texts.push({ seq, text })
   }
 
-  /** Returns the book at a `seq`, with the levels that the other outcome implies if `implied` is true. */
+  /**
+   * Returns the text of the book at a `seq`. If `implied` is true, it includes the levels that orders of the other
+   * outcome imply.
+   */
   at(marketId: string, outcome: number, implied: boolean, seq: number): string {
     const texts = this.#texts.get(`${marketId}:${outcome}${implied ? ':implied' : ''}`) ?? []
     // Finds the text by bisection: there are thousands of texts, and every received frame needs one.
@@ -87,7 +91,9 @@ class History {
   }
 }
 
-/** Adds each level of the other outcome at one minus its price. */
+/**
+ * Returns the levels, plus the levels that the other outcome implies: each of its levels counts at one minus its price.
+ */
 function withImplied(
   own: readonly [number, number][],
   other: readonly [number, number][],

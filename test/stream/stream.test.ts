@@ -175,14 +175,14 @@ test('a client that resubscribes gets missed messages from memory, or a snapshot
   const snapshot = await second.next()
   assert.deepEqual([snapshot.type, snapshot.reset, snapshot.seq], ['book.snapshot', true, 6])
   await second.ask({ op: 'unsubscribe', sub: `book:${M}:0` }, 'unsubscribed')
-  // A position ahead of all events belongs to a log that no longer exists.
+  // The position 7 is ahead of all events, so it belongs to a log that no longer exists. The client gets a reset.
   await second.ask({ ...BOOK, since: 7 })
   assert.equal((await second.next()).reset, true)
   const again = await second.ask({ op: 'snapshot', sub: `book:${M}:0` })
   assert.deepEqual([again.type, again.reset, again.seq], ['book.snapshot', undefined, 6])
 })
 
-test('a subscription to orders resumes at its cursor', async (t) => {
+test('a subscription to orders resumes at a known cursor, and gets a snapshot for an unknown cursor', async (t) => {
   const stream = await startStream(t)
   const [market] = stream.markets
   const trader = checksumAddress(traderNamed('ann'))
@@ -277,7 +277,8 @@ test('a conflated book subscription sends the combined changes at intervals', as
   }
   place(market!, sell('YES').at(0.5).size(1).by('bob').named('d'))
   stream.flow()
-  // A client that subscribes between a change and its message gets its snapshot when the other clients get the message.
+  // A second client subscribes when the book has changed, but the message with the change is not sent yet. Its snapshot
+  // is sent together with this message.
   const late = await stream.connect()
   await late.ask(subscribe)
   const delta = await client.next()
@@ -435,7 +436,7 @@ test('a delegate can cancel over the stream for the account that it names, and a
   assert.deepEqual(asked, [{ named: ann, marketId: M }], 'no market is asked')
 })
 
-test('an order of a session with cancel-on-disconnect names the session, and is not placed after the session’s end', async (t) => {
+test('an order with cancel-on-disconnect carries its session’s id, and is not placed after the session’s end', async (t) => {
   const order = signed(buy('YES').by('ann').named('a'), M)
   const verifying = Promise.withResolvers<VerifiedOrder>()
   const story: unknown[] = []
@@ -486,7 +487,7 @@ test('an order of a session with cancel-on-disconnect names the session, and is 
   assert.deepEqual(story, [{ ended: session }])
 })
 
-test('a session ends when its key expires, but its subscriptions continue', async (t) => {
+test('when an API key expires, its stream session ends, but the subscriptions of the connection continue', async (t) => {
   const address = traderNamed('ann')
   const clock = simulatedClock(START_SEC * 1_000)
   const identities: Record<string, Principal> = {
@@ -535,7 +536,7 @@ test('a session ends when its key expires, but its subscriptions continue', asyn
   assert.equal((await soon.ask(cancel, 'cancelled')).type, 'cancelled')
 })
 
-test('a key that is revoked while its token is checked opens no session', async (t) => {
+test('an API key that is revoked during its authentication opens no session', async (t) => {
   const gate = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()
   const stream = await startStream(t, {

@@ -7,7 +7,7 @@ import { sseRoute, type Takeover, upgradeRoute } from '#http/route.ts'
 import { oneOf, safeInteger } from '#http/schemas.ts'
 import { closed, openRaw, readResponses, startTestFront } from '../http/front-fixture.ts'
 
-test('a request for an event stream passes the usual checks, and then its route writes the response', async (t) => {
+test('a request for a server-sent event stream passes all checks before its route writes the response', async (t) => {
   const opened: Takeover[] = []
   const gone = Promise.withResolvers<void>()
   const { url, front } = await startTestFront(
@@ -51,7 +51,7 @@ test('a request for an event stream passes the usual checks, and then its route 
   await gone.promise
 })
 
-test('a stream that fails to open is closed, and other streams are not affected', async (t) => {
+test('a server-sent event stream that fails to open is closed without affecting other streams', async (t) => {
   const { url, lines } = await startTestFront(
     t,
     {},

@@ -119,7 +119,8 @@ test('a subscriber of all tickers gets the newest open markets at once, then cha
     [3, 7].map((n) => [nth(n), [50, 0]]),
   )
   assert.equal(news?.prevCursor, first.cursor)
-  // Changes that affect no line are not sent. Lines that equal the last sent lines are not sent either.
+  // A bid below the best bid does not change the market's ticker line, so no message is sent. If a line changes and
+  // returns to its last sent state, no message is sent either.
   rest(3, 49)
   rest(7, 60)
   take(7, 60)
@@ -168,15 +169,15 @@ test('a subscriber of some tickers gets only changes of those markets, and other
   assert.equal(clock.pending, 0)
 })
 
-test('a client that subscribes to tickers between a change and its message misses no change', async () => {
+test('if a ticker returns to its last sent value after a new snapshot, the change is still sent', async () => {
   const { open, rest, take, turn, feed, snapshot } = fixture()
   open(1)
   const all = feed()
   rest(1, 10)
   await turn()
   rest(1, 20)
-  // The snapshot shows a best bid of 20. Then the market returns to the state in the last message, and that state must
-  // be sent again.
+  // The snapshot shows a best bid of 20. The bid then returns to 10, which was the last price sent. It must still be
+  // sent, because the client with the snapshot has 20.
   assert.deepEqual(Reflect.get((await snapshot(all)).tickers[0] ?? {}, 'bestBidPrices'), [20, 0])
   take(1, 20)
   const [news] = await turn()
@@ -216,7 +217,7 @@ test('a ticker subscription combines stored figures with the live book and later
   const [market] = stream.markets
   const M = marketIdOf(0)
   market!.place(sell('YES').at(0.5).size(2).by('ann').named('a'))
-  // The front restarts, so it does not know earlier trades.
+  // Simulates a restart of the front, which then does not know earlier trades.
   stream.lose()
   const client = await stream.connect()
   client.say({ op: 'subscribe', channel: 'ticker', marketIds: [M.toUpperCase().replace('X', 'x')] })
@@ -251,7 +252,7 @@ test('a ticker subscription combines stored figures with the live book and later
   assert.deepEqual([none.code, none.field], ['INVALID_FIELD', 'marketIds'])
 })
 
-test('the tickers of an event begin with the event’s markets and include markets that join later', async () => {
+test('a ticker subscription to an event starts with the event’s markets and adds markets that join later', async () => {
   const { channel, registry, nth, open, rest, turn, snapshot } = fixture()
   const event = { slug: 'games', chainId: 5 }
   for (const n of [1, 2, 3]) open(n)
@@ -279,15 +280,15 @@ test('the tickers of an event begin with the event’s markets and include marke
   const [opened] = await turn()
   assert.deepEqual(opened?.tickers.map(({ marketId }) => marketId).sort(), [2, 4].map(nth))
   assert.equal((await snapshot(feed)).count, 4)
-  // A market whose announcement was lost is added when the next client subscribes, up to the limit of markets per
-  // event.
+  // No message reported that market 5 has joined the event. So the subscription below, which names the market, adds it.
+  // Markets beyond `EVENT_MARKETS_MAX` are not added to the event.
   assert.equal(channel.eventFeedOf({ ...event, marketIds: [nth(5)] }), feed)
   assert.deepEqual(channel.followedEvents(), [event])
   for (let n = 6; n <= EVENT_MARKETS_MAX + 20; n++) channel.joinedEvent(event, nth(n))
   assert.equal((await snapshot(feed)).count, EVENT_MARKETS_MAX)
 })
 
-test('subscribers of an event receive markets that joined the event while update messages were lost', async (t) => {
+test('after lost update messages, a ticker subscription to an event adds the markets that joined meanwhile', async (t) => {
   const members = [marketIdOf(0)]
   const stream = await startStream(t, {
     markets: 2,

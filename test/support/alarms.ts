@@ -45,8 +45,8 @@ function isExported(name: string, kinds: ReadonlyMap<string, string>): boolean {
 }
 
 /**
- * Returns the kind of each metric, by name. Contains the metrics of a running exchange, and those that a cluster node
- * adds.
+ * Returns the kind of each metric, by name. The result contains the metrics of the running exchange, and those that a
+ * cluster node adds.
  */
 async function exportedBy(url: string): Promise<Map<string, string>> {
   const registry = new Registry()

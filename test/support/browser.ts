@@ -1,6 +1,6 @@
 /**
- * A real Chromium for tests, without a window, driven by Playwright. If none is installed, its tests are skipped with
- * the reason, unless services are required. `SIBYL_TEST_BROWSER` names another program than the usual ones.
+ * A real Chromium for tests, which Playwright controls and which shows no window. If no Chromium is installed, browser
+ * tests are skipped with the reason, unless services are required. `SIBYL_TEST_BROWSER` can name the program to use.
  */
 
 import assert from 'node:assert/strict'
@@ -16,8 +16,9 @@ const PLACES = [
   '/usr/bin/google-chrome',
 ]
 /**
- * Disables the suggestions of the address bar: they load two pages in a new visitor's window before the visitor's own
- * page. This flag replaces Playwright's flag of the same name, so Playwright's values are repeated below.
+ * Chromium features to disable. The first ones are suggestions of the address bar, which load two pages before the
+ * test's page. The flag replaces Playwright's own `--disable-features` flag, so the other features are those that
+ * Playwright disables.
  */
 const ABSENT = [
   'WebUIOmniboxPopup',
@@ -46,7 +47,7 @@ const FLAGS = [
   '--disable-component-update',
   '--disable-sync',
 ]
-/** A quarter of the resolution and no animations, because nobody looks at the screen. */
+/** Reduces the resolution to a quarter and turns animations off, because nobody looks at the screen. */
 const CHEAP = { deviceScaleFactor: 0.25, reducedMotion: 'reduce' } as const
 /** Maximum wait, as in `eventually`: only a failing test waits this long. */
 const TIMEOUT_MS = 120_000
@@ -69,7 +70,9 @@ export async function openBrowser(): Promise<Browser> {
 export type PageOptions = BrowserContextOptions & {
   /** A script that runs in the page before the page's own code. */
   readonly before?: string
-  /** Console messages that the browser itself writes about an answer that the test provokes. */
+  /**
+   * Matches console messages that do not fail the test. The browser writes them about an answer that the test provokes.
+   */
   readonly expected?: RegExp
 }
 

@@ -92,7 +92,7 @@ export async function openTestChain(options: TestChainOptions = {}) {
       return Number(await chain.request('eth_blockNumber', []))
     }
     async function mine(blocks = 1): Promise<void> {
-      // All blocks get the current second, so the clock does not move.
+      // The interval 0 gives all blocks the current second, so mining does not move the chain's clock.
       await chain.request('hardhat_mine', [hexOf(blocks), '0x0'])
     }
 
@@ -134,7 +134,10 @@ export async function openTestChain(options: TestChainOptions = {}) {
       },
     }
 
-    /** Changes the state, because empty blocks of the same time would have the same hashes as the undone blocks. */
+    /**
+     * Changes the balance of an account that is not used otherwise. Without this change, empty new blocks with the same
+     * times would have the same hashes as the undone blocks.
+     */
     async function leaveTrace(): Promise<void> {
       const balance = await chain.request('eth_getBalance', [TRACE, 'latest'])
       await chain.request('hardhat_setBalance', [

@@ -45,7 +45,7 @@ export function sharedBy(nats: NatsServer, logUrl: string, databaseUrl: string):
     SIBYL_DATABASE_URL: databaseUrl,
     SIBYL_MARKET_THREADS: '1',
     SIBYL_FRONT_THREADS: '1',
-    // On a busy machine a live node may be silent for long.
+    // A long limit, because on a busy machine a live node may be silent for several seconds.
     SIBYL_CLUSTER_SILENCE_MS: '5000',
     // Markets stay where the test has placed them.
     SIBYL_CLUSTER_REBALANCE_MS: '0',

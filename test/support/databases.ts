@@ -28,8 +28,8 @@ export type TestDatabases = {
   /** Returns the address of a database that has its tables and no rows. */
   readonly migrated: () => Promise<string>
   /**
-   * Gives back a migrated database that the test no longer needs, so that another test may use it. Its tables must be
-   * unchanged.
+   * Gives back a migrated database that the test no longer needs, so that another test may use it. The test must not
+   * have changed its schema.
    */
   readonly giveBack: (url: string) => void
 }
@@ -60,7 +60,9 @@ function describeOnServer(
 ): void {
   describe(`${name}, on MariaDB`, () => {
     if (missing === undefined) return tests(serverDatabases())
-    it('needs a MySQL or MariaDB server', { skip: serverRequired ? false : missing }, () => {
+    it('this group of tests needs a MySQL or MariaDB server', {
+      skip: serverRequired ? false : missing,
+    }, () => {
       throw new Error(missing)
     })
   })
@@ -75,8 +77,8 @@ export async function onServer<Row = unknown>(statement: string): Promise<Row[]>
     discovery: { warnWhenNoEntities: false },
     ensureDatabase: false,
     logger: () => {},
-    // If no server runs, the connection is refused at once. A busy server, or a server on a busy machine, may take long
-    // to answer.
+    // A long timeout, because a busy server or machine may take long to answer. If no server runs, the connection is
+    // refused at once, so the timeout does not matter.
     driverOptions: { connectTimeout: 60_000 },
   })
   try {

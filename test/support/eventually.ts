@@ -1,8 +1,7 @@
 /** Maximum wait: only a test that fails waits this long, however busy the machine is. */
 const TIMEOUT_MS = 120_000
 /**
- * Maximum pause between attempts. It is not shorter, because attempts would slow down the awaited work on a
- * busy machine.
+ * Maximum pause between attempts. With shorter pauses, the attempts would slow down the awaited work on a busy machine.
  */
 const PAUSE_MS_MAX = 100
 

@@ -17,7 +17,7 @@ import { IS_TEST, TEST_FLAGS } from './test-flags.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OPEN = /is open \(\w+\) at (http:\/\/\S+)/
-/** Matches the output of a node without sockets. The name of the node is then used in place of an address. */
+/** Matches the line that a node without sockets prints when it is ready. Its `url` is then the node's name. */
 const RUNS = /node (\S+) runs with/
 /** As `npm start` has it. */
 const USUAL_FLAGS = ['--import', './src/loader/hooks.js']
@@ -118,8 +118,8 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         SIBYL_LOG_PARTITIONS: String(TEST_PARTITIONS),
         // Without the public log, an exchange starts one thread fewer. Tests of the public log turn it on.
         SIBYL_TRANSPARENCY: 'off',
-        // On a busy machine a request, a stop, and the start after a kill may take long; none of
-        // them is a failure.
+        // On a busy machine a request, a stop, and the start after a kill may take long. With these long limits, none
+        // of them fails.
         SIBYL_REQUEST_DEADLINE_MS: '120000',
         SIBYL_STOP_TIMEOUT_MS: '120000',
         // Tests read metrics right after a change, so the metrics must not be cached.

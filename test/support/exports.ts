@@ -22,7 +22,10 @@ export function exportsOf(file: string): string[] {
   return names
 }
 
-/** Returns the names that other files import from each file, by its path; `*` means all names. */
+/**
+ * Returns the imported names of each file, by the file's path. Counts imports in files that `from` accepts. `*` means
+ * all names.
+ */
 export function importedNames(from: (file: string) => boolean): Map<string, Set<string>> {
   const used = new Map<string, Set<string>>()
   const note = (file: string, name: string): void => {

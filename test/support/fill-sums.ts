@@ -1,4 +1,7 @@
-/** Computes and writes the sums that reads need, for a database whose trades were inserted directly. */
+/**
+ * Writes the statistics that queries read, such as volumes and candles, for a database whose trades were inserted
+ * directly.
+ */
 
 import type { QueryResult } from '@mikro-orm/core'
 import type { MarketId } from '#domain/ids.ts'
@@ -11,7 +14,7 @@ import { MINUTE_SEC } from '#store/projection/spans.ts'
 import { sqliteWriter } from '#store/projection/sqlite-writer.ts'
 import { candleValues, marketStatsValues, spanValues, type Tally } from '#store/projection/tally.ts'
 
-/** Writes the sums of a database that has markets; returns false if the sums exist. */
+/** Writes the sums. If the database has no markets or already has sums, writes nothing and returns false. */
 export async function fillSums(database: Database): Promise<boolean> {
   return transact(database, async (transaction, connection) => {
     const sql = { connection, transaction }
@@ -37,7 +40,7 @@ async function writeMarket(writer: BulkWriter, marketId: MarketId, tally: Tally)
   await writer.addCandles([...tally.candles.values()].map(candleValues))
 }
 
-/** Writes all sums for the first partition, because reads use only the sum over all partitions. */
+/** Writes all sums under partition 0. Reads use only the sum over all partitions, so the partition does not matter. */
 async function writeChain(writer: BulkWriter, chainId: number, chain: ChainCount): Promise<void> {
   const { spans, traders, trades, pending, markets, closed, resolved } = chain
   await writer.addChainSpans([...spans.values()].map((span) => spanValues(span, 0)))

@@ -59,7 +59,10 @@ export function targetOf(file: string, from: string): string {
 
 const loadedBy = new Map<string, readonly string[]>()
 
-/** Returns the direct imports of a file. They are cached, because many tests reach most sources. */
+/**
+ * Returns the direct imports of a file, except type-only imports. The result is cached, because many tests reach the
+ * same files.
+ */
 function loads(file: string): readonly string[] {
   const known = loadedBy.get(file)
   if (known !== undefined) return known

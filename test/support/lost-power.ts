@@ -77,8 +77,8 @@ export function diskAfter(start: ReadonlyMap<string, Buffer>, ops: readonly Op[]
     files.set(path, file)
     return file
   }
-  // Renames and removals become durable in order. All of them up to the last sync of a folder survive. Of the later
-  // ones, a random number survives.
+  // Renames and removals become durable in their order. All those before the last sync of a folder survive. Of those
+  // after it, a random number survive, beginning with the oldest.
   const lastNameKept = lastSurvivingName(ops, random)
   for (const [index, op] of ops.entries()) {
     if (op.kind === 's') settle(files.get(op.path), () => true)
@@ -112,7 +112,10 @@ function lastSurvivingName(ops: readonly Op[], random: Random): number {
   return since.length === 0 ? ops.length : Math.max(synced, random.pick([synced, ...since]))
 }
 
-/** Applies the pending operations that survive. A torn write is applied only in part. */
+/**
+ * Applies the file's pending operations that survive, and drops the others. With `torn`, some writes are applied only
+ * in part.
+ */
 function settle(file: DiskFile | undefined, survives: () => boolean, torn?: Random): void {
   if (file === undefined) return
   for (const { kind, at, data } of file.pending) {

@@ -17,7 +17,7 @@ export type RpcFaults = {
   down?: boolean
   /** Delay before each answer. */
   slowMs?: number
-  /** Answers with this HTTP status, `statusTimes` times if that is set. */
+  /** Answers with this HTTP status. `statusTimes` limits the number of such answers. */
   status?: number
   statusTimes?: number
   /** Goes with `status`. */
@@ -37,7 +37,7 @@ export type RpcFaults = {
   /** Refuses log queries with more results than this. */
   resultsMax?: number
   /**
-   * Replaces the bloom filter of logs in block headers: by one that matches nothing (`zero`) or everything (`full`).
+   * Replaces the bloom filter of logs in block headers. The new filter matches nothing (`zero`) or everything (`full`).
    */
   blooms?: 'zero' | 'full'
   /** Answers with the hash of a transaction, but drops the transaction. */
@@ -50,7 +50,7 @@ export type RpcProxy = {
   readonly url: string
   /** Current faults; they may be changed at any time. */
   faults: RpcFaults
-  /** Answers queries of logs as if no block above this one existed; all else is current. */
+  /** Hides the logs of all blocks above this one. All other answers stay current. */
   logsUpTo?: number | undefined
   /** Requests so far, by method. */
   readonly requests: Map<string, number>

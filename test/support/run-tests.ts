@@ -25,11 +25,11 @@ const SLOWEST_SHOWN = 10
  */
 const TIMEOUT_MS = 20 * 60_000
 /**
- * V8 gets memory for new objects from the start. Otherwise it would grow that memory step by step, and most files end
+ * V8 starts with enough memory for new objects. Otherwise it would enlarge the memory step by step, and most files end
  * before it is large enough.
  *
- * Code is optimised later than usual, and WebAssembly, which `fetch` uses, is never optimised: most processes are too
- * short to benefit.
+ * V8 optimises code later than usual, and never optimises WebAssembly, which `fetch` uses. Most processes are too short
+ * to benefit from optimisation.
  */
 const PROCESS_FLAGS = [
   '--min-semi-space-size=16',
@@ -79,13 +79,12 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   const timedTests: Timed[] = []
   let passed = false
 
-  // Collects the results of the test file that is running. A result names the file that contains the test's code, which
-  // may be a file of `test/support`. The test file is known only when it ends. If several files share a process, each
-  // file is an outermost suite.
+  // Results since the last file ended. A result names the file with the test's code, which may be in `test/support`, so
+  // the test file's name is known only when the file ends. In a shared process, each file is an outermost suite.
   let failed: string[] = []
   let timed: { name: string; ms: number }[] = []
   let seeds = new Set<string>()
-  /** Names of the running tests by nesting level. `innerMs` has the time that their subtests took. */
+  /** Names of the running tests, by nesting level. `innerMs`: total time of the ended tests at each level. */
   const names: string[] = []
   const innerMs: number[] = []
 
@@ -126,8 +125,8 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
     names.length = 0
   }
   /**
-   * Records the failure of a process under its file. If several files shared the process, records the failure under the
-   * file that was running. If no file was running, the record names all of these files.
+   * Records the failed tests of a process that has failed. They are recorded under the file that was running. In a
+   * process with several files, none may have been running. Then the record names all of these files.
    */
   function processFailed(entry: string): void {
     const shared = together.get(entry) ?? []
@@ -166,7 +165,7 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
-  // The process of these files ended before their tests.
+  // The process of these files ended before their tests, so the files have failed.
   for (const file of sharing) {
     process.stdout.write(`\n${file} did not come to its end\n`)
     failures.push({ file, name: 'did not come to its end', seeds: [] })
@@ -180,11 +179,17 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
 type Entries = {
   /** Processes to start, in this order. */
   readonly entries: readonly string[]
-  /** Files of each process that runs several files, by the path of the program that starts them (entry). */
+  /**
+   * Test files of each process that runs several files. The key is the path of the program that the process starts with
+   * (its entry).
+   */
   readonly together: ReadonlyMap<string, readonly string[]>
 }
 
-/** Returns the programs to start (entries), one for each process. A file with its own process is its own entry. */
+/**
+ * Returns the programs to start (entries), one for each process. A single test file is its own entry. For several
+ * files, the entry is a generated program that runs them.
+ */
 function entriesFor(files: readonly string[], folder: string): Entries {
   const together = new Map<string, readonly string[]>()
   const entries = shareProcesses(files, CONCURRENCY).map((own, at) => {

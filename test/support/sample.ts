@@ -1,11 +1,13 @@
 /**
- * True with `TEST_WHOLE=1` (`npm run test:whole`): long sweeps then run completely, otherwise a random part of them.
+ * True with `TEST_WHOLE=1` (`npm run test:whole`). Tests with many cases then check all cases. Otherwise they check a
+ * random part.
  */
 
 export const WHOLE = process.env.TEST_WHOLE === '1'
 
 /**
- * Returns one of `part` interleaved parts of a sweep. It is chosen at random, so that repeated runs cover all parts.
+ * Divides the cases `from`, `from + step`, … into `part` interleaved parts and returns a random part. Repeated runs
+ * cover all parts.
  */
 export function sweep(from: number, step: number, part: number): { from: number; step: number } {
   if (WHOLE) return { from, step }
@@ -18,7 +20,8 @@ export function sampleOf(count: number, part: number): number {
 }
 
 /**
- * Returns the seeds in `TEST_SEED`, separated by commas; otherwise a random one of these, or all with `TEST_WHOLE=1`.
+ * Returns the comma-separated seeds in `TEST_SEED`. If it is not set, returns a random one of `seeds`, or all with
+ * `TEST_WHOLE=1`.
  */
 export function seedsOf(...seeds: readonly number[]): readonly number[] {
   const asked = process.env.TEST_SEED

@@ -58,8 +58,8 @@ export function selectTests(asked: readonly string[], { fast = false } = {}): st
 }
 
 /**
- * Matches changes of global state in a test file, which would affect other files in the same process. Reads of process
- * settings do not match, and neither do names of TypeScript files that end with the word process.
+ * Matches code that changes global state, which would affect other test files in the same process. Code that only reads
+ * process settings does not match, and neither does the path of a file such as `chain-process`.
  */
 const PROCESS_WIDE =
   /\bprocess\.(?=\w)(?!ts\b|execPath\b|execArgv\b|platform\b|versions\b|env\b(?!\.\w+ \??\??=[^=]|\[))|\bdelete process\b|\bmock\b|\bglobalThis\b/
@@ -84,8 +84,9 @@ export function sharesProcess(file: string): boolean {
 }
 
 /**
- * Returns the files of each process, in the order of their start. Only files of the same needs share a process. Each
- * need gets at least `atATime` shared processes, unless a process would then have fewer than two files.
+ * Returns the files of each process, in the order of their start. Only files with the same need share a process. For
+ * each need, the sharing files are spread over at least `atATime` processes. If there are too few files for two per
+ * process, fewer processes are used.
  */
 export function shareProcesses(files: readonly string[], atATime: number): string[][] {
   return NEEDS.flatMap((need) => {

@@ -18,8 +18,8 @@ export async function runFiles(files: readonly string[]): Promise<void> {
   for (const file of files) {
     underWay = file
     const load = () => import(pathToFileURL(join(ROOT, file)).href)
-    // Tests are declared while their suite is built. The next suite is built when the tests of the previous one have
-    // ended.
+    // Loading a file declares its tests in this suite. `describe` resolves when the tests of the suite have ended. Then
+    // the next file is loaded.
     await describe(file, () => followed(load))
   }
 }

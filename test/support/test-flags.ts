@@ -1,9 +1,8 @@
 /**
- * V8 flags for an exchange that a test starts. Such an exchange does little more than start. With these flags
- * V8 optimises only code that runs often, and begins with enough memory for a start, which saves a fifth of
- * the start time. WebAssembly, which `fetch` uses, is not optimised. The flags come after those of the test's
- * own process and replace some of them. Benchmarks, long runs and the exchanges of users run without these
- * flags.
+ * V8 flags for exchanges that tests start. Such an exchange does little more than start. So V8 optimises only code that
+ * runs often, never optimises WebAssembly (which `fetch` uses), and begins with enough memory. This saves a fifth of
+ * the start time. These flags follow the flags of the test's own process, and override some of them. Benchmarks, long
+ * runs and users' exchanges do not use them.
  */
 
 import { tmpdir } from 'node:os'

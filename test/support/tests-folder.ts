@@ -1,7 +1,7 @@
 /**
- * The folder for the files of a test run. It is in memory if enough memory is free, because syncs to a disk take a
- * third of the tests' time. In memory and on disk, files survive the kill of a process. With `npm run test:whole` the
- * folder is on the disk; if `TMPDIR` is set, the folder is in `TMPDIR`.
+ * The folder for the files of a test run. If `TMPDIR` is set, the folder is in `TMPDIR`. Otherwise it is in memory if
+ * enough memory is free, because syncs to a disk take a third of the tests' time. With `npm run test:whole` it is
+ * always on the disk. In memory and on disk, files survive the kill of a process.
  */
 
 import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs'

@@ -30,7 +30,7 @@ function rowOf(events: readonly MarketEvent[], first = 1) {
   return { first, count: events.length, payload: Buffer.from(text.bytes) }
 }
 
-test('an entry of the public log has every event of its row, with hashes instead of signatures and permits', () => {
+test('a public log entry contains all events of a log row, with signatures and permits as hashes', () => {
   const [entry, ...others] = entriesOf(rowOf(fixture.events, 17), sha256)
   assert.equal(others.length, 0)
   assert.ok(entry !== undefined)
@@ -66,7 +66,7 @@ test('an entry of the public log has every event of its row, with hashes instead
   }
 })
 
-test('public log entries of stored rows keep their known hashes, in every version of the format', () => {
+test('the public log entries of fixed events have the known hash, so their format is unchanged', () => {
   const entries = entriesOf(rowOf(fixture.events), sha256)
   const hash = createHash('sha256')
   for (const entry of entries) hash.update(entry)
@@ -135,7 +135,7 @@ test('a quotation mark in an order’s label does not reveal later orders’ sig
   )
 })
 
-test('a long row becomes several independently readable log entries, and a long event several pieces', () => {
+test('a long log row becomes several separately readable public log entries, and a long event several pieces', () => {
   const [matched] = fixture.events.filter((event) => event.type === 'OrdersMatched')
   assert.ok(matched?.type === 'OrdersMatched')
   const long = { ...matched, fills: Array.from({ length: 1_000 }, () => matched.fills[0]!) }

@@ -1,4 +1,4 @@
-/** A public log in memory, served as a log would be, so that tests can change single bytes of it. */
+/** A public log in memory. It is served like a real log, but tests can change single bytes of its files. */
 
 import { randomBytes } from 'node:crypto'
 import { checkpointText, type TreeHead } from '#transparency/checkpoint.ts'

@@ -92,7 +92,7 @@ test('every leaf of a small Merkle tree has a proof that verifies, and an altere
   }
 })
 
-test('every small Merkle tree is consistent with each smaller one, and with no other tree', async () => {
+test('a consistency proof verifies between each small Merkle tree and each smaller one, but not for altered trees', async () => {
   const log = makeLog()
   const roots = [log.builder.root()]
   for (let size = 1; size <= 40; size++) {
@@ -114,7 +114,7 @@ test('every small Merkle tree is consistent with each smaller one, and with no o
   }
 })
 
-test('a Merkle tree that continues from its stored tiles has the same roots', async () => {
+test('a Merkle tree that is restored from its stored tiles has the same root', async () => {
   const log = makeLog()
   for (const size of [1, 255, 256, 257, 511, 512, 65_535, 65_536, 65_537, 70_000]) {
     log.grow(size)

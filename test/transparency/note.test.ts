@@ -85,7 +85,7 @@ test('malformed notes and keys are refused', () => {
   assert.throws(() => makeVerifierKey('with space', new Uint8Array(32)))
 })
 
-test('a checkpoint is parsed only with the key of its log', () => {
+test('a checkpoint is accepted only if the log’s own key signed it', () => {
   const signer = newSigner('example.com/log/1/p0')
   const head = { origin: signer.key.name, size: 12, root: new Uint8Array(32).fill(7) }
   const text = signCheckpoint(head, signer)
@@ -97,7 +97,7 @@ test('a checkpoint is parsed only with the key of its log', () => {
   assert.equal(parseTreeHead('origin\n1\nAA==\n'), undefined)
 })
 
-test('a cosignature has the standard’s form and covers time and checkpoint', () => {
+test('a cosignature has the standard’s form, and is valid only for its time and checkpoint', () => {
   const log = newSigner('example.com/log/1/p0')
   const witness = newSigner('witness.example/w1', COSIGNATURE)
   const text = signCheckpoint({ origin: log.key.name, size: 1, root: new Uint8Array(32) }, log)

@@ -17,7 +17,7 @@ import { makeMemoryLog, newWitnessSigner } from './memory-log.ts'
 const names = (count: number, from = 0): string[] =>
   Array.from({ length: count }, (_, at) => `entry ${from + at}`)
 
-test('a public log is verified from its entries, and again when it has grown', async () => {
+test('the verification of a public log reads every entry once, and continues after the log has grown', async () => {
   const log = makeMemoryLog()
   const builder = new TreeBuilder(treeHasher)
   const seen: number[] = []
@@ -76,7 +76,7 @@ test('a public log whose past was rewritten is found by comparison with an earli
   )
 })
 
-test('a witness signs only checkpoints of a log that grows', async () => {
+test('a witness signs a checkpoint only if it extends the checkpoint that the witness signed before', async () => {
   const log = makeMemoryLog()
   const { origin } = { origin: log.signer.key.name }
   const kept = new Map<string, string>()
@@ -146,14 +146,15 @@ test('signatures of strangers do not make a witness forget the checkpoint that i
   }
   log.grow(...names(5))
   const stranger = '— stranger.example AAAAAAA=\n'
-  // If a forged signature in the witness's name were kept, it would hide the real one.
+  // The forged signature has the witness's name. If the witness stored the forged signature with the checkpoint, it
+  // would hide the witness's real signature.
   const forged = signatureLine(witness.signer.key, new Uint8Array(72))
   for (const lines of [stranger.repeat(99), forged]) {
     assert.equal(addCheckpoint(witness, `old 0\n\n${log.checkpoint()}${lines}`).status, 200)
     const note = parseNote(kept.get(origin)!)!
     assert.equal(note.signatures.length, 2)
     assert.equal(cosignedAtSec(note, witness.signer.key), 1_700_000_000)
-    // A second history of the same log, from its beginning.
+    // This log has the same name and key, but its entries differ from the first one on.
     const forked = makeMemoryLog(origin, undefined, log.signer)
     forked.grow('another')
     const answer = addCheckpoint(witness, `old 0\n\n${forked.checkpoint()}`)
@@ -162,7 +163,7 @@ test('signatures of strangers do not make a witness forget the checkpoint that i
   }
 })
 
-test('a witness that cannot read what it stored about a log signs nothing for the log', async () => {
+test('a witness that cannot read its stored state of a log signs nothing for the log', async () => {
   const log = makeMemoryLog()
   const origin = log.signer.key.name
   log.grow(...names(5))

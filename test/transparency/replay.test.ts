@@ -65,7 +65,7 @@ for (const [seed, selfTrade] of [
   [3, 'cancel-resting'],
   [4, 'cancel-resting'],
 ] as const) {
-  test(`the replay agrees with a random market, seed ${seed}, ${selfTrade}`, () => {
+  test(`the replay of the public log accepts all events of a random market, seed ${seed}, ${selfTrade}`, () => {
     const events = lifeOf(seed, selfTrade)
     const counts = replay(events)
     assert.equal(counts.events, events.length)
@@ -78,7 +78,7 @@ for (const [seed, selfTrade] of [
   [1, 'allow'],
   [2, 'cancel-resting'],
 ] as const) {
-  test(`the replay agrees with a complementary market, seed ${seed}, ${selfTrade}`, () => {
+  test(`the replay of the public log accepts all events of a complementary market, seed ${seed}, ${selfTrade}`, () => {
     const events = lifeOf(seed, selfTrade, 'complementary')
     const kinds = new Set(events.flatMap((e) => (isMatch(e) ? e.fills.map((f) => f.kind) : [])))
     assert.deepEqual(kinds, new Set([undefined, 'mint', 'merge']))
@@ -86,7 +86,7 @@ for (const [seed, selfTrade] of [
   })
 }
 
-test('the replay finds a mint recorded as an ordinary fill, and an older order that was skipped', () => {
+test('the replay of the public log finds a mint recorded as a fill, and a skipped older order', () => {
   const market = given({ market: { matching: 'complementary' } })
   market.place(buy('NO').at(0.4).size(1).named('a'))
   market.place(sell('YES').at(0.6).size(1).named('b'))
@@ -105,8 +105,8 @@ test('the replay finds a mint recorded as an ordinary fill, and an older order t
 })
 
 /**
- * Runs steps on a market, and checks that the replay accepts its events. Returns a function that passes each
- * event through `change`, and returns the results with new sequence numbers.
+ * Runs steps on a market, and checks that the replay accepts its events. Returns a function that makes a forged copy of
+ * the events: it applies `change` to each event, and numbers the results again.
  */
 function lifeWith(steps: (market: ReturnType<typeof given>) => void) {
   const market = given()
@@ -124,7 +124,7 @@ test('the random markets that the replay checks contain POST_ONLY, IOC and FOK o
   assert.deepEqual(new Set(forces), new Set(['POST_ONLY', 'IOC', 'FOK']))
 })
 
-test('the replay finds an IOC order that rests, whole or in part', () => {
+test('the replay of the public log finds an IOC order that rests, whole or in part', () => {
   const rests = lifeWith((market) => market.place(buy('YES').at(0.4).size(2).named('a')))
   const asIoc = (event: MarketEvent): MarketEvent =>
     event.type === 'OrderRested' ? { ...event, terms: { timeInForce: 'IOC' } } : event
@@ -139,7 +139,7 @@ test('the replay finds an IOC order that rests, whole or in part', () => {
   assert.throws(() => replay(partly(takerAsIoc)), /time in force IOC rests/)
 })
 
-test('the replay finds a FOK order that is filled in part', () => {
+test('the replay of the public log finds a FOK order that is filled in part', () => {
   const partly = lifeWith((market) => {
     market.place(sell('YES').at(0.4).size(1).named('a'))
     market.place(buy('YES').at(0.4).size(2).by('bob').named('t'), 'IOC')
@@ -149,7 +149,7 @@ test('the replay finds a FOK order that is filled in part', () => {
   assert.throws(() => replay(partly(asFok)), /FOK order ended without a complete fill/)
 })
 
-test('the replay finds a post-only order that matches on arrival', () => {
+test('the replay of the public log finds a post-only order that matches on arrival', () => {
   const takes = lifeWith((market) => {
     market.place(sell('YES').at(0.4).size(1).named('a'), 'POST_ONLY')
     market.place(buy('YES').at(0.4).size(1).by('bob').named('t'))
@@ -159,7 +159,7 @@ test('the replay finds a post-only order that matches on arrival', () => {
   assert.throws(() => replay(takes(asPostOnly)), /post-only order matches/)
 })
 
-test('the replay reports an order placed after its bookByMs, and an order that replaces another order in an invalid way', () => {
+test('the replay of the public log finds an order placed too late, and an invalid replacement', () => {
   const life = lifeWith((market) => {
     market.place(buy('YES').at(0.4).size(1).named('old'))
     const bookByMs = market.nowSec * 1_000 + 5
@@ -184,7 +184,7 @@ test('the replay reports an order placed after its bookByMs, and an order that r
   assert.throws(() => replay(life(stranger)), /of another trader/)
 })
 
-test('the replay accepts cancels caused by a group’s fill limit, and finds a cancel that no fill caused', () => {
+test('the replay of the public log finds an order group’s protective cancel that no fill caused', () => {
   const tags = { group: 'g', protection: { windowMs: 1_000, fillsMax: 1 } }
   const life = lifeWith((market) => {
     for (const name of ['a', 'b', 'c']) {
@@ -195,8 +195,8 @@ test('the replay accepts cancels caused by a group’s fill limit, and finds a c
   })
   const isProtected = (event: MarketEvent) =>
     event.type === 'OrderClosed' && event.cause === 'protection'
-  // The protection closes all three orders. The first two are filled, but could return if their trades fail; the third
-  // rests.
+  // The protection of the order group closes all three orders. The third order rests in the book. The first two are
+  // filled, but would return to the book if their trades failed.
   assert.equal(life((event) => (isProtected(event) ? event : [])).length, 3)
   const later = (event: MarketEvent) =>
     isProtected(event) ? { ...event, atMs: event.atMs + 1 } : event
@@ -206,7 +206,7 @@ test('the replay accepts cancels caused by a group’s fill limit, and finds a c
   assert.throws(() => replay(life(expired)), /only a cancelled order may have a cause/)
 })
 
-test('the replay reads orders with labels and groups', () => {
+test('labels and groups of orders do not change the result of the replay of the public log', () => {
   const label = { label: 'one' }
   const labelled = life.map((event): MarketEvent => {
     if (event.type === 'OrderRested') return { ...event, tags: label }
@@ -229,7 +229,7 @@ function finds(change: (events: MarketEvent[]) => MarketEvent[], difference: Reg
   assert.throws(() => replay(numbered), difference)
 }
 
-test('the replay finds two orders at one price that were recorded in the wrong sequence', () => {
+test('the replay of the public log finds two orders of one price whose times of arrival were swapped', () => {
   // Finds a match with two makers at one price.
   const match = life.find(
     (event) =>
@@ -252,7 +252,7 @@ test('the replay finds two orders at one price that were recorded in the wrong s
   }, /comes before|has no order|would match|must rest/)
 })
 
-test('the replay finds a fill that skips a better price', () => {
+test('the replay of the public log finds a fill that skips a better price', () => {
   finds((events) => {
     const at = events.findIndex(
       (event) => isMatch(event) && new Set(event.fills.map(({ price }) => price)).size > 1,
@@ -264,7 +264,7 @@ test('the replay finds a fill that skips a better price', () => {
   }, /comes before/)
 })
 
-test('the replay refuses prices and sizes that are text instead of numbers', () => {
+test('the replay of the public log refuses prices and sizes that are text instead of numbers', () => {
   const market = given()
   market.place(sell('YES').at(0.099_999).size(1).named('better'))
   market.place(sell('YES').at(0.1).size(1).named('worse'))
@@ -278,7 +278,7 @@ test('the replay refuses prices and sizes that are text instead of numbers', () 
   assert.throws(() => replay(events, forge), /has a form that does not match its kind/)
 })
 
-test('the replay refuses log lines with a value of a wrong type, and log events of an unknown type', () => {
+test('the replay of the public log refuses values of a wrong type and events of an unknown type', () => {
   const wrong: unknown[] = [null, -1, 0.5, 2 ** 53, 'x', '0x', [], {}, true]
   const kinds = new Set<string>()
   for (const line of sampleLines()) {
@@ -286,7 +286,8 @@ test('the replay refuses log lines with a value of a wrong type, and log events 
     if (!Array.isArray(cells)) continue
     kinds.add(String(cells[0]))
     for (let at = 1; at < cells.length; at++) {
-      // Skips the value that the replay does not read. As the last value of a line, any object is valid.
+      // Skips the cell that the replay does not read. Also skips objects, arrays and null as the last cell, where they
+      // are valid.
       if (at === UNREAD_CELLS[String(cells[0])]) continue
       for (const value of wrong) {
         const changed = JSON.stringify(cells.toSpliced(at, 1, value))
@@ -320,7 +321,7 @@ function sampleLines(): Iterable<string> {
   return found.values()
 }
 
-test('the replay finds a fill beyond the size of an order', () => {
+test('the replay of the public log finds a fill beyond the size of an order', () => {
   finds((events) => {
     const at = events.findIndex(isMatch)
     const match = events[at] as OrdersMatched
@@ -330,7 +331,7 @@ test('the replay finds a fill beyond the size of an order', () => {
   }, /its size must be/)
 })
 
-test('the replay finds a fill at another price than the maker’s', () => {
+test('the replay of the public log finds a fill at another price than the maker’s', () => {
   finds((events) => {
     const at = events.findIndex(isMatch)
     const match = events[at] as OrdersMatched
@@ -340,7 +341,7 @@ test('the replay finds a fill at another price than the maker’s', () => {
   }, /the price must be the maker's/)
 })
 
-test('the replay finds an order that rests although it would match', () => {
+test('the replay of the public log finds an order that rests although it would match', () => {
   finds((events) => {
     const at = events.findIndex((event) => isMatch(event) && event.known !== true)
     const { taker, atMs, marketId } = events[at] as OrdersMatched
@@ -354,7 +355,7 @@ test('the replay finds an order that rests although it would match', () => {
   }, /although it would match/)
 })
 
-test('the replay finds an order placed twice, a removed event, and an order that expired too early', () => {
+test('the replay of the public log finds an order placed twice, a missing event, and an early expiration', () => {
   finds((events) => {
     const rested = events.find((event) => event.type === 'OrderRested' && event.order)!
     return [...events, { ...rested, atMs: events.at(-1)!.atMs }]
@@ -371,7 +372,7 @@ test('the replay finds an order placed twice, a removed event, and an order that
   assert.throws(() => replay(life.toSpliced(100, 1)), /the previous event has the number/)
 })
 
-test('the replay finds returned quantity that does not come from a failed trade', () => {
+test('the replay of the public log finds returned quantity that does not come from a failed trade', () => {
   finds((events) => {
     const at = events.findIndex((event) => event.type === 'OrderRested' && event.returned)
     const rested = events[at] as MarketEvent & { type: 'OrderRested' }

@@ -54,7 +54,7 @@ function codeOf(answer: string | Rejection): string {
   return isRejection(answer) ? answer.rejected : answer
 }
 
-test('a single signature check is sent alone at the end of the event-loop turn', async () => {
+test('a single signature check is sent to a worker at the end of the event-loop turn', async () => {
   const { batcher, tasks, endTurn } = createBench()
   const answer = batcher.ask(7)
   assert.equal(tasks.length, 0)
@@ -86,7 +86,7 @@ test('the signature checks of one event-loop turn are divided evenly between the
   }
 })
 
-test('a worker gets at most one waiting batch; further signature checks wait and are then sent together', async () => {
+test('while a worker is busy, further signature checks wait and are then sent in one batch', async () => {
   const { tasks, askAll, endTurn, settle } = createBench({ workers: 1 })
   for (let index = 0; index < 10; index++) {
     void askAll(1, index)
@@ -221,7 +221,7 @@ test('closing the signature batcher refuses new checks and waits for the current
   await batcher.close()
 })
 
-test('each signature check gets its own answer exactly once, within every limit', async () => {
+test('random sequences of signature checks keep all size limits, and every check gets one answer', async () => {
   const steps = fc.array(
     fc.oneof(
       fc.record({ ask: fc.integer({ min: 1, max: 60 }) }),

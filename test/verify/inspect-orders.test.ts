@@ -55,7 +55,7 @@ function assertRefused(signed: SignedOrder, words: RegExp): void {
   })
 }
 
-test('an order that its trader signed is verified', async () => {
+test('the inspection of a correctly signed order returns the order’s hash and its trader as signer', async () => {
   const signed = await signedOrder(alice)
   const inspection = inspect(signed)
   assert.deepEqual(inspection, {
@@ -70,7 +70,7 @@ test('an order that its trader signed is verified', async () => {
   })
 })
 
-test('a signature that another library made is verified', async () => {
+test('signatures of the fixed test vectors, made by another library, are verified', async () => {
   const recovery = await loadRecovery()
   for (const { domain, order, digest, signature } of fixture.vectors) {
     const signed = { chainId: domain.chainId, order: order as unknown as Order, signature }
@@ -85,7 +85,7 @@ test('a signature that another library made is verified', async () => {
   }
 })
 
-test('a signature is accepted with v as 0, 1, 27 or 28 and hex digits in either case, and normalised', async () => {
+test('signatures with v as 0, 1, 27 or 28, in either letter case, are accepted and normalised', async () => {
   for (const trader of [alice, bob]) {
     const signed = await signedOrder(trader)
     const parts = partsOf(signed.signature)
@@ -108,14 +108,14 @@ test('a signature whose v is not 0, 1, 27 or 28 is refused', async () => {
   }
 })
 
-test('the malleable twin of a signature is refused', async () => {
+test('the malleable twin of a signature, with mirrored s and v, is refused', async () => {
   const signed = await signedOrder(alice)
   const { r, s, v } = partsOf(signed.signature)
   const mirrored = { ...signed, signature: signatureOf({ r, s: CURVE_ORDER - s, v: 55 - v }) }
   assertRefused(mirrored, /s must be in the lower half/)
 })
 
-test('a signature is refused for a high s only if s exceeds half the order of the curve', async () => {
+test('the s of a signature may be at most half the curve order', async () => {
   const signed = await signedOrder(alice)
   const { r, v } = partsOf(signed.signature)
   const half = CURVE_ORDER / 2n
@@ -123,7 +123,7 @@ test('a signature is refused for a high s only if s exceeds half the order of th
   assertRefused({ ...signed, signature: signatureOf({ r, s: half + 1n, v }) }, /lower half/)
 })
 
-test('a signature with r or s out of range is refused', async () => {
+test('a signature is refused if r or s is zero or not below the curve order', async () => {
   const signed = await signedOrder(alice)
   const parts = partsOf(signed.signature)
   for (const value of [0n, CURVE_ORDER, CURVE_ORDER + 1n, 2n ** 256n - 1n]) {
@@ -136,13 +136,13 @@ test('a signature with r or s out of range is refused', async () => {
 
 test('a signature whose r is not a point of the curve is refused', async () => {
   const signed = await signedOrder(alice)
-  // 5³ + 7 has no square root in the field.
+  // No point of the curve has x = 5, because 5³ + 7 has no square root in the field.
   const unfit = { ...signed, signature: signatureOf({ ...partsOf(signed.signature), r: 5n }) }
   assertRefused(unfit, /no public key can be recovered from the signature/)
   assert.equal(inspect(unfit).recovered, null)
 })
 
-test('a signature with another length or other characters is refused', async () => {
+test('a signature is refused unless it is 0x followed by 130 hex digits', async () => {
   const signed = await signedOrder(alice)
   const { signature } = signed
   for (const text of [
@@ -162,7 +162,7 @@ test('a signature with another length or other characters is refused', async () 
   }
 })
 
-test('the refusal of a changed order names the recovered and the expected signer', async () => {
+test('if an order was changed after signing, the refusal names the recovered and the expected signer', async () => {
   const signed = await signedOrder(alice)
   for (const fields of [
     { size: 10_000_001 as Shares },
@@ -195,7 +195,7 @@ test('a changed signature is refused', async () => {
   }
 })
 
-test('an order of another account is refused, and the signer is named', async () => {
+test('an order that another account signed is refused, with both addresses in the error', async () => {
   const signed = await signedOrder(alice, { trader: addressOf(bob) })
   assertRefused(signed, new RegExp(`the recovered signer is ${alice.address}, not ${bob.address};`))
   assert.equal(inspect(signed).recovered, addressOf(alice))

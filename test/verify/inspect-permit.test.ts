@@ -84,7 +84,7 @@ test('a permit of another account is refused with the recovered and the expected
   assert.deepEqual([answer.rejected, answer.field], ['INVALID_PERMIT', 'permitSignature'])
 })
 
-test('a permit signed for other terms than it states is refused', async () => {
+test('a permit is refused if any of its terms differs from the signed terms', async () => {
   const order = await signedOrder(alice)
   const good = await permitOf(alice)
   const stranger = `0x${'9'.repeat(40)}` as Address
@@ -108,7 +108,7 @@ test('a permit signed for other terms than it states is refused', async () => {
   }
 })
 
-test('a permit with a high s is refused, as the token refuses it', async () => {
+test('a permit signature whose s exceeds half the curve order is refused, as by the token contract', async () => {
   const good = await permitOf(alice)
   const s = toHex(CURVE_ORDER - BigInt(good.s), { size: 32 })
   const permit: PermitSignature = { ...good, s, v: good.v === 27 ? 28 : 27 }
@@ -116,7 +116,7 @@ test('a permit with a high s is refused, as the token refuses it', async () => {
   assert.match(flawOf(signed) ?? 'no flaw', /s must be in the lower half of its range/)
 })
 
-test('orders with and without permits can be inspected in one batch', async () => {
+test('orders without permit, with a valid permit and with a wrong permit can share one batch', async () => {
   const memory = makePackedMemory(1)
   const recovery = await loadRecovery()
   const shared = { memory, domains: [DOMAIN] }

@@ -1,4 +1,6 @@
-/** A verify thread that can be killed: it does the real work, and exits if a certain file exists. */
+/**
+ * A verify thread that a test can kill. It does the real work, but exits if the file at the path `deathNote` exists.
+ */
 
 import { rmSync } from 'node:fs'
 import { workerData } from 'node:worker_threads'

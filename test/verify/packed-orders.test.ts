@@ -37,7 +37,7 @@ async function someOrders(): Promise<SignedOrder[]> {
   ]
 }
 
-test('the inspection of packed orders gives exactly the results of the inspection of order objects', async () => {
+test('inspecting orders through shared memory gives exactly the same results as inspecting order objects', async () => {
   const orders = await someOrders()
   for (const { recovery, keccak } of engines) {
     const memory = makePackedMemory(1)
@@ -45,7 +45,7 @@ test('the inspection of packed orders gives exactly the results of the inspectio
     const ask = makeOrderPacker({ memory, domains, run: async (packed) => inspectPacked(packed) })
     const expected = makeOrderInspector(domains, recovery, keccak)(orders)
     assert.deepEqual(await ask(orders), expected)
-    // The memory is reused for other orders, and nothing of the earlier ones remains.
+    // The second call reuses the memory for other orders. No data of the earlier orders may appear in its results.
     assert.deepEqual(await ask(orders.toReversed()), expected.toReversed())
   }
 })

@@ -109,8 +109,8 @@ test('the system’s secp256k1 library refuses digests and signatures of a wrong
   return undefined
 })
 
-test('a library that does not recover the signer of a known signature is not used', async () => {
-  // A separate process in which every call of the library reports success and writes nothing.
+test('the system’s secp256k1 library is not used if it fails a test with a known signature', async () => {
+  // Runs a separate process with a fake library. Each call of the library reports success and writes nothing.
   const script = `
     import { registerHooks } from 'node:module'
     const source = 'module.exports = { load: () => ({ func: () => () => 1 }) }'
@@ -134,7 +134,7 @@ test('a library that does not recover the signer of a known signature is not use
 })
 
 test('without native builds, signature recovery and keccak use WebAssembly', async () => {
-  // A separate process in which the native modules cannot be found.
+  // Runs a separate process in which the native modules cannot be loaded.
   const script = `
     import { registerHooks } from 'node:module'
     registerHooks({

@@ -1,4 +1,7 @@
-/** The charts of a market and their descriptions: marks of trades, depth, an asset against its strike, and evidence. */
+/**
+ * Tests the charts of a market and their descriptions: marked trades, depth, an asset's price against the start price,
+ * and the evidence for an outcome.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -19,7 +22,7 @@ const trade = (sec: number, part: Partial<TapeTrade> = {}): TapeTrade => ({
   ...part,
 })
 
-test('on each outcome’s line, a chart marks own fills per candle and side, and others’ trades per price', () => {
+test('a price chart marks own fills per candle and side, and other trades per price', () => {
   const tape = [
     trade(130, { outcome: 1, price: 600_000 }),
     trade(70, { buyer: '0xMe' }),
@@ -46,7 +49,7 @@ test('on each outcome’s line, a chart marks own fills per candle and side, and
   assert.ok(tradeMarks(many, how).every(({ text }) => text === ''))
 })
 
-test('a depth chart sums both sides from the mid, and shows the result of an order', () => {
+test('a depth chart sums sizes outward from the mid price and shows the total at a chosen price', () => {
   const depth = depthOf(
     [
       { price: 400_000, size: BigInt(10 * SHARE) },
@@ -125,7 +128,7 @@ test('the line of a quick market begins at the start price and leaves the remain
 const report = (source: string, dollars: number) =>
   ({ source, price: dollars * DOLLAR }) as PriceObservation
 
-test('the evidence of a quick market has a row per price source, and names the deciding source and reason', () => {
+test('the evidence view of a quick market lists every price source, the deciding source and the reason', () => {
   const evidence = {
     quickMarket: { ...quick, verdict: 'prices' },
     decidedBy: 'pyth',

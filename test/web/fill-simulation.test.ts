@@ -34,21 +34,22 @@ test('a simulated sell takes the highest levels first, and the average is rounde
   assert.equal(fill.slippage, 2_308)
 })
 
-test('a simulated order fills implied levels, and in a merge the seller gets one dollar minus the other seller’s price, rounded down', () => {
+test('in a simulated merge, the seller gets one dollar minus the other seller’s rounded-up price', () => {
   const asks = [{ price: 600_000, size: 15_000_000n, implied: 10_000_000n }]
   const bought = simulateFill({ side: 'buy', price: 610_000, size: 12_000_000 }, asks)
   assert.deepEqual(
     [bought.filled, bought.implied, bought.cost],
     [12_000_000, 10_000_000, 7_200_000n],
   )
-  // In the merge the other seller's 3 × 0.4 is rounded up to 2, so 1 is left. Without a merge 1.8 is rounded up to 2.
+  // Two sellers merge 3 shares into 3 units. The other seller gets 3 × 0.4, rounded up to 2, so this seller gets 1. In
+  // a sale to a bid at 0.6, this seller gets 3 × 0.6, rounded up to 2.
   const bids = [{ price: 600_000, size: 3n, implied: 3n }]
   assert.equal(simulateFill({ side: 'sell', price: 500_000, size: 3 }, bids).cost, 1n)
   const plain = [{ price: 600_000, size: 3n }]
   assert.equal(simulateFill({ side: 'sell', price: 500_000, size: 3 }, plain).cost, 2n)
 })
 
-test('a dollar amount buys as many shares as the book offers for it within the limit price', () => {
+test('a dollar amount buys the shares that the book offers for that amount within the price limit', () => {
   const buy = (amount: bigint, price = 430_000) =>
     sharesFromBook({ side: 'buy', price, amount }, ASKS)
   assert.equal(buy(4_200_000n), 10_000_000)
@@ -61,7 +62,7 @@ test('a dollar amount buys as many shares as the book offers for it within the l
   )
 })
 
-test('a purchase by amount never costs more than the amount and a rounding unit per level', () => {
+test('a purchase by dollar amount costs at most the amount plus two rounding units per price level', () => {
   fc.assert(
     fc.property(
       fc.array(

@@ -57,7 +57,7 @@ test('money, shares and prices are formatted with their units', () => {
   assert.equal(assetPrice(6_415_243_000_000), '64,152.43')
 })
 
-test('large sums are abbreviated', () => {
+test('the page abbreviates large sums, such as $43.1K and $1.2M', () => {
   assert.equal(shortMoney(12_340_000), '$12.34')
   assert.equal(shortMoney(999_990_000), '$999')
   assert.equal(shortMoney(43_100_000_000), '$43.1K')
@@ -65,7 +65,7 @@ test('large sums are abbreviated', () => {
   assert.equal(shortMoney(3n * 10n ** 15n), '$3.0B')
 })
 
-test('remaining and past times are formatted', () => {
+test('the page shows remaining and past times in short form', () => {
   assert.equal(timeLeft(0), 'ended')
   assert.equal(timeLeft(59), '00:59')
   assert.equal(timeLeft(3_599), '59:59')

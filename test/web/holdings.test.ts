@@ -15,7 +15,7 @@ const position = (part: Partial<Position>): Position => ({
   ...part,
 })
 
-test('a share is worth its book’s mid price, else the other outcome’s complement, else the last price', () => {
+test('a share is valued at its mid price, else by the other outcome’s mid price, else last price', () => {
   assert.equal(markPrice(book([400_000, 1], [500_000, 2]), 0), 450_000)
   assert.equal(markPrice(book([400_000, 0], [500_000, 0]), 1), 550_000)
   assert.equal(markPrice(book([400_000, 0], [0, 0], [300_000, 0]), 0), 300_000)

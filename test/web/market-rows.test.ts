@@ -32,7 +32,7 @@ function market(id: string, part: Partial<Market> = {}): Market {
 const filter: Filter = readFilter('')
 const ids = (markets: readonly Market[] | undefined) => markets?.map(({ id }) => id)
 
-test('a market’s chance is the middle of bid and ask, else the last price, else unknown', () => {
+test('a market’s shown probability is the middle of bid and ask, else the last price, else unknown', () => {
   const both = market('a', { bestBidPrices: [400_000, 0], bestAskPrices: [450_000, 0] })
   assert.equal(chanceOf(both), 425_000)
   assert.equal(spreadOf(both), 50_000)
@@ -43,8 +43,8 @@ test('a market’s chance is the middle of bid and ask, else the last price, els
   assert.equal(chanceOf(market('d', { lastPrices: null })), undefined)
 })
 
-test('the chance of a market uses both books: the tighter price on each side counts', () => {
-  // NO is bid at 0.42 and asked at 0.46, so YES is worth at most 0.58 and at least 0.54.
+test('a market’s shown probability uses the best bid and the best ask from the books of both outcomes', () => {
+  // The bid for NO at 0.42 implies an ask for YES at 0.58. The ask for NO at 0.46 implies a bid for YES at 0.54.
   const crossed = market('a', {
     bestBidPrices: [500_000, 420_000],
     bestAskPrices: [600_000, 460_000],

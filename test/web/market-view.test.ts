@@ -42,7 +42,7 @@ test('the order ladder sums sizes from the best price, marks own orders, and use
   assert.deepEqual(ladderRows([], [], []), { bids: [], asks: [] })
 })
 
-test('the order ladder of a complementary market marks implied sizes and own orders of the other outcome', () => {
+test('in a complementary market, the order ladder marks sizes that come from the other outcome’s book', () => {
   const all = [
     { price: 600_000, size: 15n },
     { price: 610_000, size: 4n },
@@ -219,7 +219,7 @@ test('a quick market shows the side that is ahead, its end, and the winner', () 
   })
 })
 
-test('a chart has a text description, also without any trade', () => {
+test('a price chart has a text description even if no trade exists yet', () => {
   const candles = [
     { timestamp: 0, open: 400_000, high: 450_000, low: 390_000, close: 420_000 },
     { timestamp: 60, open: 420_000, high: 430_000, low: 410_000, close: 425_000 },

@@ -29,7 +29,7 @@ test('the list of own orders starts with a snapshot, follows each message, and d
   assert.deepEqual(hashes(open), ['c'])
 })
 
-test('the page does not use a snapshot of own orders that lacks some of the open orders', () => {
+test('the page ignores a snapshot of own orders that is only the first part of the list', () => {
   const part = { type: 'orders.snapshot', orders: [order('a')], nextCursor: 'more' }
   assert.equal(applyOrders(undefined, told(part)), undefined)
   assert.equal(applyOrders(undefined, told({ type: 'order', ...order('b') })), undefined)

@@ -28,7 +28,7 @@ test('a new order ticket starts with the mid price, rounded to a price at which 
   assert.equal(midOf({ bid: 0, ask: 0 }), undefined)
 })
 
-test('a step of the price moves to the next tenth of a cent and stays in range', () => {
+test('one price step in the order ticket moves to the next tenth of a cent, within range', () => {
   assert.equal(stepped(415_000, 1), 416_000)
   assert.equal(stepped(415_500, 1), 416_000)
   assert.equal(stepped(415_500, -1), 415_000)
@@ -84,7 +84,7 @@ test('the page asks for confirmation of a price in cents that looks like dollars
     assert.equal(meantCents(text), undefined, text)
 })
 
-test('a market order accepts prices up to its slippage limit and no others', () => {
+test('the worst price of a market order is the best price plus or minus the slippage limit', () => {
   const best = { bid: 470_000, ask: 480_000 }
   assert.equal(worstPrice('buy', best, 20_000), 500_000)
   assert.equal(worstPrice('sell', best, 20_000), 450_000)
@@ -101,7 +101,7 @@ test('the order ticket fills in numbers in the form in which a trader types them
   assert.equal(centsText(500_000), '50')
 })
 
-test('a position is worth its shares at the price, rounded down', () => {
+test('the value of a position is its shares times the price, rounded down', () => {
   const held = { shares: 3_000_001, cost: 1_500_000 }
   const worth = { value: 1_290_000n, profit: -210_000n, averageCost: 500_000 }
   assert.deepEqual(worthOf(held, 430_000), worth)

@@ -41,7 +41,7 @@ test('the page switches a wallet to the exchange’s chain, and adds the chain i
   )
 })
 
-test('the page reads funds by plain contract calls, and shows no zero balance if the chain is wrong', async () => {
+test('the page reads funds by contract calls, and reports a wrong chain instead of zero balances', async () => {
   const contracts = {
     stablecoin: `0x${'aa'.repeat(20)}`,
     conditionalTokens: `0x${'bb'.repeat(20)}`,
@@ -68,7 +68,7 @@ test('the page reads funds by plain contract calls, and shows no zero balance if
   await assert.rejects(readFunds(node({}), chain, ACCOUNT), /another chain/)
 })
 
-test('every error is shown as a sentence', () => {
+test('the page shows each wallet, exchange or network error as a sentence', () => {
   assert.equal(
     wordsOf({ code: 4001, message: 'User rejected' }),
     'You declined the request in the wallet.',

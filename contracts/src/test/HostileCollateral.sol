@@ -19,7 +19,7 @@ contract HostileCollateral is ERC20, ERC20Permit {
         TakeFee
     }
 
-    /// In mode `TakeFee`, the receiver of a transfer pays 1 / `FEE_PART` of its value as a fee.
+    /// In mode `TakeFee`, the receiver of a transfer pays 1 / `FEE_PART` of the received value as a fee.
     uint256 public constant FEE_PART = 50;
     address public constant FEE_RECEIVER = address(0xfee);
 

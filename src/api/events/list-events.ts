@@ -36,7 +36,10 @@ import { TRADER } from '../orders/order-examples.ts'
 const SORTS = ['volume', 'newest', 'ending', 'category'] as const
 type Sort = (typeof SORTS)[number]
 
-/** Position in a sorted list of events: the sorted value and key of the last event shown. */
+/**
+ * Position in a sorted list, directly after one event: the event's value by which the list is sorted, and the event's
+ * key.
+ */
 type Place = { readonly value: string; readonly chainId: number; readonly hash: string }
 
 type EventMembers = {
@@ -52,8 +55,8 @@ export type EventSources = {
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly nowMs: () => number
   /**
-   * Selects the client IP address whose list is made next. If undefined, lists are made in the order in which requests
-   * arrive.
+   * Makes clients take turns: selects the IP address whose list is made next. If undefined, lists are made in the order
+   * of the requests.
    */
   readonly turns?: Pick<FairTurns, 'next'> | undefined
   readonly listEvents: (filter: QueryOf<'listEvents'>) => Promise<AnswerTo<'listEvents'>>
@@ -143,14 +146,14 @@ const ListQuery = Type.Object(
 )
 
 /**
- * Cost in reads of looking up events and their markets. `LOOKUP_WEIGHT` is the fixed part. Every `EVENTS_PER_READ`
- * listed events cost one more read.
+ * Cost of finding events and their markets, in reads. Each request costs `LOOKUP_WEIGHT`. A list costs one more read
+ * for every `EVENTS_PER_READ` events on its page.
  */
 const LOOKUP_WEIGHT = 8
 const EVENTS_PER_READ = 5
 /**
- * Cost in reads of scanning events for a page: `SEARCH_WEIGHT` for a search, which reads all texts; `SCAN_WEIGHT` for
- * any other filter.
+ * Cost of a filter in reads, because the database also reads events that do not match: `SEARCH_WEIGHT` for a search,
+ * which reads all texts; `SCAN_WEIGHT` for other filters.
  */
 const SEARCH_WEIGHT = 60
 const SCAN_WEIGHT = 24
@@ -165,12 +168,13 @@ export function listEvents(ports: EventSources): AnswerRoute {
     tag: 'markets',
     summary: 'List events, which are groups of markets',
     description:
-      `Each event in the list has its first ${EVENT_MARKETS_LISTED} markets, in the form of \`GET /api/v1/markets\`. ` +
-      `The server scans at most ${EVENTS_SCANNED_MAX} events for a page. A page of a filtered list can therefore ` +
-      'be short or empty and still have a `nextCursor`; follow it until it is null. Volumes change between two ' +
-      'requests, so a list sorted by volume can repeat or omit an event. The rate limit counts a list with a ' +
-      `filter as ${SCAN_WEIGHT} reads, and one with \`search\` as ${SEARCH_WEIGHT} reads. \`status\` counts as a ` +
-      'filter unless it is `all`.',
+      `Each event in the list has its first ${EVENT_MARKETS_LISTED} markets, in the form of ` +
+      `\`GET /api/v1/markets\`. The server checks at most ${EVENTS_SCANNED_MAX} events for a ` +
+      'page. So a page of a filtered list can be short or empty although later pages have ' +
+      'events: request further pages until `nextCursor` is null. Volumes change between two ' +
+      'requests, so a list sorted by volume can repeat or omit an event. In the rate limit, a ' +
+      `filter costs ${SCAN_WEIGHT} additional reads, and \`search\` costs ${SEARCH_WEIGHT} ` +
+      'additional reads. `status` counts as a filter, also by default, unless it is `all`.',
     cacheControl: 'no-cache',
     revalidates: true,
     weigh({ limit, category, tag, search, chain_id, status }) {

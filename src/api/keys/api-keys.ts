@@ -130,9 +130,9 @@ export function revokeApiKey(
     tag: 'keys',
     summary: 'Revoke an API key',
     description:
-      'The request needs a bearer token of the key to revoke, or a body with the address of the wallet and a ' +
-      `signature. For the signature, the wallet signs the message \`Revoke API key <id> for ${service}: ` +
-      '<address>`.',
+      'The request must have one of two proofs. Either it has a bearer token of the key that is ' +
+      'to be revoked. Or its body has the address of the wallet, and the wallet’s signature of ' +
+      `the message \`Revoke API key <id> for ${service}: <address>\`.`,
     params: Type.Object({ id: Type.String({ minLength: 1, maxLength: 64 }) }, closed),
     body: Type.Object({ address: addressAsWritten(), signature: walletSignature() }, closed),
     bodyOptional: true,

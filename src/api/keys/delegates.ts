@@ -24,10 +24,11 @@ export function listDelegates(
     tag: 'users',
     summary: 'List the delegates of an account, and their limits',
     description:
-      'A delegate is a key that the account appointed on the chain to sign its orders and cancels. The list has at ' +
-      `most ${DELEGATES_PER_ACCOUNT_MAX} delegates, newest first. The exchange enforces their limits before it ` +
-      'matches an order. The list keeps a revoked delegate, with `active: false`, until its last trades have ' +
-      'settled.',
+      'A delegate is a key that signs orders and cancels for an account. The account appoints ' +
+      `its delegates on the chain. The list has at most ${DELEGATES_PER_ACCOUNT_MAX} delegates, ` +
+      'newest first. The exchange rejects an order that exceeds the limits of its delegate. The ' +
+      'list keeps a revoked delegate, with `active: false`, until the time `settlesUntil`, ' +
+      'because trades of its orders can settle until then.',
     params: Type.Object(
       { address: address({ description: 'Address of the account' }) },
       { additionalProperties: false },

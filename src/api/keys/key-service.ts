@@ -102,8 +102,8 @@ export function makeKeyService(ports: {
       const message = { key, activeMax: API_KEYS_PER_ADDRESS_MAX, untilMs: deadlineAtMs }
       const leftMs = Math.max(1, deadlineAtMs - nowMs())
       const answer = await store.ask('RegisterApiKey', message, leftMs)
-      // If the store does not answer, it may have stored the key, but the client does not receive it. The client may
-      // therefore retry, and then gets another key.
+      // If the store does not answer, it may have stored the key, but the client never receives this key. If the client
+      // retries, it gets another key.
       if (isUnanswered(answer)) return reject('OVERLOADED')
       if (isRejection(answer)) return answer
       return { id: key.id, privateKey: hexOf(privateKey.export({ format: 'jwk' }).d) }

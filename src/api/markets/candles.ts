@@ -62,9 +62,11 @@ export function candles(ports: {
     tag: 'markets',
     summary: 'List the prices of an outcome over time, as candles',
     description:
-      'Each candle has the open, high, low and close price of an interval with trades. The list has at most ' +
-      `${CANDLES_LISTED_MAX} candles, oldest first, and leaves out failed trades. \`to\` is the current time by ` +
-      'default. If `from` is missing or the range has more candles, the list has the newest ones.',
+      'Each candle has the open, high, low and close price of one interval. An interval without ' +
+      'trades has no candle, and failed trades do not count. The list is sorted oldest first. It ' +
+      `covers at most the last ${CANDLES_LISTED_MAX} intervals up to \`to\`, even if \`from\` is ` +
+      'missing or earlier. For earlier candles, send the value of `nextTo` as `to`. `to` is the ' +
+      'current time by default.',
     cacheControl: 'public, max-age=1',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),

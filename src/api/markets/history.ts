@@ -98,7 +98,7 @@ const TOO_MANY: Rejection = {
   retryAfterSec: 1,
 }
 
-/** Number of history requests in progress, by range of IP addresses. Each range has a maximum. */
+/** Counts the history requests in progress for each range of IP addresses, to limit them per range. */
 const underWay = makeRangeCounts({
   perRangeMax: HISTORY_PER_ADDRESS_MAX,
   siteTimes: WAITING_SITE_TIMES,
@@ -143,7 +143,8 @@ export async function pastBook(
       return reject(
         'NOT_FOUND',
         undefined,
-        'the public log does not contain this market at the requested moment',
+        'the public log has no complete book of this market at the requested moment: the market ' +
+          'was opened later, or the log begins later',
       )
     case 'unknown':
       return shown === undefined ? reject('MARKET_NOT_FOUND') : reject('SEQ_NOT_REACHED')
@@ -159,7 +160,8 @@ export async function pastBook(
       `seq must be at most ${newest}, the newest sequence number of the market`,
     )
   }
-  // The public log lags behind the market, so an event from before the requested time may not be in the log yet.
+  // The public log does not have the newest events of this market yet. One of these events may be from before the
+  // requested time. The book would then lack it, so the request is rejected.
   if ('atMs' in until && isNewest && shown !== undefined && seq < shown.seq) {
     return reject('SEQ_NOT_REACHED')
   }
@@ -174,12 +176,13 @@ export function archive(history: History | undefined): AnswerRoute {
     ...{ auth: 'public', cost: 'read', weight: ARCHIVE_WEIGHT, tag: 'markets' },
     summary: 'Download the events of a market on a day',
     description:
-      'The answer is a gzip file with one JSON object per line, for each event of the market on that UTC ' +
-      'day. docs/transparency.md describes the objects. A day can have several files, each with at most ' +
-      `${ARCHIVE_BYTES_MAX / 1024 / 1024} MiB of lines. If the day has a further file, the header ` +
-      '`sibyl-next` has the value of `after` that requests this further file. The files of a day can be ' +
-      'concatenated to one valid gzip file. The header `repr-digest` has the SHA-256 of the file. The ' +
-      'request fails if the exchange does not publish its log.',
+      'The answer is a gzip file with the events of the market on that UTC day, one JSON object ' +
+      'per line. docs/transparency.md describes the objects. A day can have several files, each ' +
+      `with at most ${ARCHIVE_BYTES_MAX / 1024 / 1024} MiB of uncompressed lines. If the day has ` +
+      'a further file, the answer has the header `sibyl-next`: a request with the value of this ' +
+      'header as `after` returns the further file. All files of a day, appended to each other, ' +
+      'are one valid gzip file. The header `repr-digest` has the SHA-256 of the file. The ' +
+      'request fails with `NOT_FOUND` if the exchange does not publish its log.',
     cacheControl: 'public, max-age=60',
     revalidates: true,
     deadlineMs: ARCHIVE_DEADLINE_MS,
@@ -226,7 +229,7 @@ export function archive(history: History | undefined): AnswerRoute {
         return reject(
           'NOT_FOUND',
           undefined,
-          'the market has no events on this day after the given sequence number',
+          'the market has no events on this day, or none later than the parameter after',
         )
       }
       return archiveReply(`${marketId}-${day}-${afterSeq}.jsonl.gz`, part)

@@ -1,10 +1,9 @@
 /**
- * Cache of pages of the market list. All cached pages are made from the same version of the chain's index and for the
- * same second. So cached pages never contradict each other: a market on one page is on every other page to which it
- * belongs.
+ * Cache of pages of the market list. A cached page is used only if three things are the same as when it was read: the
+ * current second, the version of the chain's index, and the version of the list on the board (this front's copy of the
+ * markets). So all cached pages show the same state: no market is missing from a page to which it belongs.
  *
- * A page is cached only if the version was the same before and after its rows were read. Once a newer version is seen,
- * no older page is used.
+ * A page is cached only if the index had the same version before and after the rows of the page were read.
  */
 
 import { remember } from '#domain/remember.ts'
@@ -42,14 +41,14 @@ export function keepPages<Answer>(ports: {
   readonly board: Pick<MarketBoard, 'listVersion'>
   readonly nowMs: () => number
   /**
-   * Milliseconds for which a version counts as current after it was read. With 0, only simultaneous requests share a
-   * page.
+   * Milliseconds after which the version of the chain's index is read again. If 0, a page is not reused after its
+   * request has ended: only simultaneous requests share a page.
    */
   readonly keepMs: number
   readonly pagesMax: number
   /**
-   * Returns the version of the chain's index. If undefined, there is no chain, and pages are cached for the
-   * rest of the second.
+   * Returns the version of the chain's index; undefined without a chain. Without a chain, a page is used until the
+   * second ends or the board's list changes.
    */
   readonly version?: (() => Promise<string>) | undefined
 }): KeptPages<Answer> {
@@ -60,7 +59,7 @@ export function keepPages<Answer>(ports: {
   const underWay = new Map<string, Promise<MarketPage<Answer>>>()
   let version = ''
   let checkedAtMs = Number.NEGATIVE_INFINITY
-  /** Version checks run one after the other, so that the last check returns the newest version. */
+  /** Version checks run one after the other, so that a slow check never replaces a newer version by an older one. */
   let checks: Promise<unknown> = Promise.resolve()
 
   const second = () => Math.floor(nowMs() / 1_000)

@@ -90,8 +90,8 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
 /** Number of listed markets that cost as much as one read. */
 export const MARKETS_PER_READ = 25
 /**
- * `SCANNED_PER_READ`: number of markets that a filter checks for the cost of one read. `SCAN_READS_MAX`: maximum cost
- * of a filter in reads. This maximum is below the burst limit of an IP address.
+ * A filter costs one read for every `SCANNED_PER_READ` markets that it checks, but at most `SCAN_READS_MAX` reads. This
+ * maximum is below the burst limit of an IP address.
  */
 const SCANNED_PER_READ = 200
 const SCAN_READS_MAX = 1_000
@@ -113,8 +113,8 @@ type ListRequest = RequestContext & {
 }
 
 /**
- * Milliseconds after which the figures of a list are checked again: they cover the last 24 hours, so they
- * change even without a new trade.
+ * Milliseconds after which the figures of a list are computed again. They cover the last 24 hours, so they change even
+ * without a new trade, because old trades no longer count.
  */
 const CHECKED_MS = 250
 
@@ -126,8 +126,8 @@ type ListSources = MarketSources & {
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly joined: JoinedAnswers
   /**
-   * Selects the client IP address whose list is made next. If undefined, lists are made in the order in which requests
-   * arrive.
+   * Makes clients take turns: selects the IP address whose list is made next. If undefined, lists are made in the order
+   * of the requests.
    */
   readonly turns?: Pick<FairTurns, 'next'> | undefined
 }
@@ -192,7 +192,8 @@ export function listMarkets(ports: ListSources): AnswerRoute {
   const { board, joined, pages } = ports
   const { unchanged, listOf } = makeListWriter(ports)
   /**
-   * Number of markets in the longest list so far. It serves as an estimate of the number of markets in the database.
+   * Number of markets on the longest page so far. `weigh` uses it to estimate the number of all markets, because this
+   * front's board does not contain ended markets that were unloaded.
    */
   let longest = 0
   return route({
@@ -204,20 +205,22 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     tag: 'markets',
     summary: 'List all markets',
     description:
-      'The list includes quick markets only if `quick` is true. Open markets come first, then ended ones, ' +
-      `both oldest first. A page has at most ${MARKETS_LISTED_MAX} markets, and \`nextCursor\` is the cursor ` +
-      `of the next page. The rate limit counts a page as one read for every ${MARKETS_PER_READ} markets. ` +
-      `\`resolved\` and \`search\` add one read for every ${SCANNED_PER_READ} markets of the exchange, at most ` +
-      `${SCAN_READS_MAX} reads. Best prices are current. Last prices and volumes include a trade as soon as ` +
-      'it is matched, and exclude it again if the chain rejects it. If the answer has the header ' +
-      '`sibyl-stale: true`, the newest changes of some markets can be missing.',
+      'The list includes quick markets only if `quick` is true. Open markets come before ended ' +
+      'markets. In both groups, the oldest markets come first. A page has at most ' +
+      `${MARKETS_LISTED_MAX} markets, and \`nextCursor\` is the cursor of the next page. The ` +
+      `rate limit counts a page as one read for every ${MARKETS_PER_READ} markets. A request ` +
+      `with \`resolved\` or \`search\` costs further reads: one for every ${SCANNED_PER_READ} ` +
+      `markets of the exchange, but at most ${SCAN_READS_MAX}. Best prices are current. Last ` +
+      'prices and volumes include a trade as soon as it is matched. If the chain rejects the ' +
+      'trade later, they no longer include it. If the answer has the header `sibyl-stale: true`, ' +
+      'the newest changes of some markets can be missing.',
     cacheControl: 'no-cache',
     revalidates: true,
     headers: ['accept-encoding'],
     weigh({ limit, category, resolved, search }) {
       const there = Math.max(board.markets.size, longest)
-      // If there is a chain, its index finds a category directly. Other filters check every market, even if
-      // few match.
+      // `resolved` and `search` check every market. `category` does so only without a chain: the index of a chain finds
+      // a category directly.
       const scanned =
         resolved ?? search ?? (ports.chainMarkets === undefined ? category : undefined)
       const isScan = scanned !== undefined
@@ -281,12 +284,15 @@ export function listMarkets(ports: ListSources): AnswerRoute {
   }
 }
 
-/** Makes lists from pages. While nothing changes on this front, the previous list of a page is returned again. */
+/**
+ * Makes the functions that turn pages into lists. While nothing changes on this front, a page keeps its list for up to
+ * `CHECKED_MS`.
+ */
 function makeListWriter(ports: ListSources) {
   const { board, figures, marketEvents, waiters, nowMs, turns } = ports
   /**
-   * Cached list entries. The key is the market's figures object, which is replaced after each change of the market or
-   * its figures.
+   * Cached list entries, by the market's figures object. After a change of the market or its figures, the object is a
+   * new one and has no entry.
    */
   const listed = new WeakMap<
     MarketFigures,
@@ -319,7 +325,7 @@ function makeListWriter(ports: ListSources) {
     const late = await waiters.untilFollowed(marketIds, request)
     if (late !== undefined) return late
     await turns?.next(request.ip ?? '')
-    // Another request may have made the list during the wait.
+    // While this request waited, another request may have made the list of this page.
     const made = unchanged(page)
     if (made !== undefined) return made
     await Promise.all([figures.prepare(marketIds), marketEvents.prepare(marketIds)])
@@ -338,9 +344,9 @@ function makeListWriter(ports: ListSources) {
   }
 
   /**
-   * Returns the list entries of the markets, all as of one turn of the event loop. Each turn writes only a limited
-   * number of new or changed entries. If that takes several turns, all entries are checked again at the end, and
-   * changed ones are rewritten.
+   * Returns the list entries of the markets, all with the state of one turn of the event loop. After `ENTRIES_PER_TURN`
+   * new or changed entries, the function pauses so that other work can run. If it has paused, it checks all entries
+   * again in the last turn, and writes changed ones again.
    */
   async function itemsOf(markets: readonly ListedMarket[], ip: string): Promise<RawReply[]> {
     const items: RawReply[] = []
@@ -356,7 +362,7 @@ function makeListWriter(ports: ListSources) {
     return pauses === 0 ? items : markets.map((found) => written(found, atMs))
   }
 
-  /** Returns a market's list entry; the same object as long as the market is unchanged. */
+  /** Returns a market's list entry. Writes it again only if the market, its figures or its event changed. */
   function written(found: ListedMarket, atMs: number): RawReply {
     const { market, closed, winningOutcome } = found
     const known = figures.of(market.id, atMs)

@@ -102,7 +102,9 @@ function pageNow(
   return earlier(ports, { list: listing.name, marketId, limit, before })
 }
 
-/** Returns the first page, shared by all clients until a trade is added or a listed trade changes its status. */
+/**
+ * Returns the first page. All clients share it until the market has a new trade or one of its trades changes status.
+ */
 function newest(
   ports: TradeSources,
   listing: Listing,
@@ -144,7 +146,8 @@ function fromBoard(
     limit,
   )
   const name = `${listing.name}/${market.id}/${limit}`
-  // The list changes only with the market's trades, so the number of the last change serves as its version.
+  // The entity tag contains the number of the last change of the market's trades, because only such a change alters the
+  // list.
   return ports.kept.keep(name, tradesVersion, json, `W/"${tradesSeq}-${limit}"`)
 }
 

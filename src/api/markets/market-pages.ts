@@ -1,6 +1,7 @@
 /**
- * Pages of the market list: open markets before ended ones, each group oldest first. Pages come from the chain's index
- * if there is a chain, otherwise from the board and the database together.
+ * Pages of the market list: open markets before ended ones, each group oldest first. If there is a chain, pages come
+ * from the chain's index. Otherwise they come from the board (this front's copy of the markets) and the database
+ * together.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -14,8 +15,8 @@ import type { FoundMarket, StoredMarket } from '#live/market-finder.ts'
 import { byCreation } from '#live/market-order.ts'
 
 /**
- * Position in a list: after the market with this creation time and id. `ended` tells whether the position is among the
- * ended or the open markets.
+ * Position in a list, directly after the market with this creation time and id. `ended` is true if that market is one
+ * of the ended markets, which come after the open ones.
  */
 type MarketPlace = {
   readonly createdAt: number
@@ -44,8 +45,8 @@ export type MarketSources = {
     after: Pick<MarketPlace, 'createdAt' | 'id'>
   }) => Promise<readonly StoredMarket[]>
   /**
-   * Returns the markets of the chains, open ones first; undefined without a chain. With a chain, all markets of the
-   * list come from the chain's index. So the list has no market that a reorg removed, and no ended market is missing.
+   * Returns markets from the chain's index, open ones first; undefined without a chain. With a chain, the list comes
+   * only from this index. So the list omits every market that a reorg removed, and contains every ended market.
    */
   readonly chainMarkets?: (filter: ChainListFilter) => Promise<readonly ChainListedMarket[]>
 }
@@ -112,8 +113,8 @@ function isBehind({ createdAt, id }: Market, place: MarketPlace): boolean {
 }
 
 /**
- * Returns the matching markets after a position, as of the second `nowSec`. The result may be longer than `limit`,
- * because the board and the database may each return `limit` markets.
+ * Returns the matching markets after a position, with their state at the Unix time `nowSec`. The result may be longer
+ * than `limit`, because the board and the database may each return `limit` markets.
  */
 export async function marketsFrom(
   sources: MarketSources,
@@ -160,10 +161,7 @@ export function listedOf(
   return { market, closed, shown, ended: over !== undefined }
 }
 
-/**
- * Returns the reason why an unresolved market has ended on the chain: withdrawn or expired; undefined if the
- * market has not ended.
- */
+/** Returns why an unresolved market has ended: `withdrawn` or `expired`. Returns undefined if it has not ended. */
 function gone(market: ChainListedMarket, nowSec: number): CloseReason | undefined {
   if (market.withdrawn) return 'withdrawn'
   return market.expiration <= nowSec ? 'expired' : undefined
@@ -177,8 +175,8 @@ async function ofBoard(
   const { board } = sources
   const { chainId, category, quick, limit } = filter
   const ended = filter.status === 'ended'
-  // The database supports only the filters chain, category, quick and ended. For any other filter, more rows than
-  // requested are read, and the filter is applied here.
+  // The database can filter only by chain, category, quick and closed. If `resolved` or `search` is set, read up to
+  // `MARKETS_LISTED_MAX` rows instead of `limit`, and filter them here.
   const narrowed = filter.resolved ?? filter.search
   const stored = await storedOrNone(
     sources,
@@ -193,7 +191,7 @@ async function ofBoard(
   )
   const found: ListedMarket[] = []
   for (const market of stored) {
-    // A market on the board is skipped, because the board is newer than the database.
+    // Skip a market that is on the board: its data there is newer, and the loop below handles it.
     if (board.markets.has(market.id)) continue
     const entry = { market, closed: market.closeReason ?? undefined, shown: undefined, ended }
     if (fits(entry, filter)) found.push(entry)

@@ -25,8 +25,9 @@ const BOOK_QUERY = Type.Object(
     implied: Type.Optional(
       flag({
         description:
-          'True to include levels that come from orders of the other outcome. It needs `outcome`, and has an ' +
-          'effect only in complementary markets',
+          'True to include the orders of the other outcome, each at a dollar minus its price. ' +
+          'Allowed only together with `outcome`, and not with `seq` or `at`. Has an effect only ' +
+          'in complementary markets',
       }),
     ),
     minSeq: minSeqParam(),
@@ -67,15 +68,17 @@ export function orderbook(ports: {
     revalidates: true,
     readsIp: true,
     description:
-      'With `outcome`, the answer is the book of one outcome. Without it, the answer has the orders of both ' +
-      'outcomes, merged by price. In a complementary market, a buy of one outcome at price q matches like a ' +
-      'sell of the other outcome at 1 − q. With `implied=true`, the book of an outcome also includes the ' +
-      'orders of the other outcome in this form. The book of an unknown market is empty. If the answer has ' +
-      'the header `sibyl-stale: true`, the newest orders can be missing, because this server has no ' +
-      'confirmed connection to the server that runs the market. With `seq` or `at`, the answer is a past ' +
-      'book from the public log, with the checksum that the stream had for it. The rate limit counts a ' +
-      `request for a past book as ${PAST_BOOK_WEIGHT} reads. The request fails with \`NOT_FOUND\` if the ` +
-      'exchange does not publish its log.',
+      'With `outcome`, the answer is the book of that outcome. Without it, the answer has the ' +
+      'orders of both outcomes in one book: sizes at the same price are added up. In a ' +
+      'complementary market, a buy of one outcome at price q matches like a sell of the other ' +
+      'outcome at a dollar minus q. With `implied=true`, the book of an outcome also includes ' +
+      'the orders of the other outcome, converted in this way. The book of an unknown market is ' +
+      'empty. If the answer has the header `sibyl-stale: true`, the newest orders can be ' +
+      'missing, because this server has no confirmed connection to the server that runs the ' +
+      'market. With `seq` or `at`, the answer is a past book from the public log. If the request ' +
+      'also has `outcome`, the answer contains the checksum of this book. The rate limit counts ' +
+      `a request for a past book as ${PAST_BOOK_WEIGHT} reads. Such a request fails with ` +
+      '`NOT_FOUND` if the exchange does not publish its log.',
     weigh: (query) => (query.seq === undefined && query.at === undefined ? 1 : PAST_BOOK_WEIGHT),
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: BOOK_QUERY,

@@ -48,11 +48,12 @@ export function resolution(ports: {
     tag: 'resolution',
     summary: 'Get the status of a market’s resolution',
     description:
-      'A market is open, expired, asserted, disputed or resolved. The status comes from the chain, after the ' +
-      'configured number of confirmations. An assertion is an outcome proposed at the oracle. `assertion` is ' +
-      'present while an assertion is open, and after an assertion has resolved the market. It is absent once ' +
-      'the oracle has rejected the assertion or the assertion was abandoned; then an outcome can be proposed ' +
-      'again. A quick market is resolved by prices and has no assertion.',
+      'A market is open, expired, asserted, disputed or resolved. The status comes from the ' +
+      'chain, after the configured number of confirmations. An assertion is an outcome that was ' +
+      'proposed at the oracle. The answer has an `assertion` while the assertion is open, and ' +
+      'also after it has resolved the market. If the oracle has rejected the assertion, or if ' +
+      'the assertion was abandoned, the answer has none, and an outcome can be proposed again. A ' +
+      'quick market is resolved by prices and has no assertion, unless it is contested.',
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     responses: {
       200: ResolutionStatus,
@@ -82,7 +83,8 @@ export function resolution(ports: {
         ports.chainMarket(marketId),
         ports.assertions(marketId),
       ])
-      // The board also has markets that are not mined yet and markets without a chain.
+      // If the chain's index lacks the market, use this front's board. It also has markets that are not mined yet and
+      // markets without a chain.
       const market = onChain ?? ports.board.markets.get(marketId)?.market
       if (market === undefined) return reject('MARKET_NOT_FOUND', 'marketId')
       const resolved = onChain?.resolved === true
@@ -111,7 +113,7 @@ function shown(assertion: AnswerTo<'assertionsOfMarket'>[number]): typeof exampl
     assertionTime: assertion.assertedAtSec,
     expirationTime: assertion.windowEndsAtSec,
     settled,
-    // The oracle removes every assertion that it finds false. So a settled assertion was found true.
+    // An assertion that the oracle finds false never becomes `settled`. So a settled assertion was found true.
     settlementResolution: settled,
     disputed: assertion.disputed,
   }

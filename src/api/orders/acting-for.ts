@@ -9,8 +9,9 @@ import type { Delegates } from '#live/delegates.ts'
 export const actingTrader = () =>
   address({
     description:
-      'Trader of the orders; by default the address of the bearer token. Another account is allowed if that ' +
-      'account appointed the token’s address as a delegate on the chain of the orders',
+      'Trader whose orders the request concerns; by default the address of the bearer token. ' +
+      'Another account is allowed only if that account appointed the token’s address as a ' +
+      'delegate on the chain of the orders',
   })
 
 export type Acting = {
@@ -20,8 +21,8 @@ export type Acting = {
 }
 
 /**
- * Returns the named trader if the owner of the bearer token is that account or its delegate. If no trader is named,
- * returns the owner.
+ * Returns the trader for whom the owner of the bearer token acts, by default the owner. If `trader` is another account,
+ * and this account has not appointed the owner as a delegate, returns a rejection.
  */
 export async function actingFor(
   principal: Pick<Principal, 'address'>,

@@ -31,12 +31,13 @@ export function cancelOrder(
     tag: 'orders',
     summary: 'Cancel an order',
     description:
-      'A request for a sell order must have `side=sell`, because `buy` is the default. If the exchange uses ' +
-      'bearer authentication, an API key can cancel orders of its own address. With `trader`, the key can ' +
-      'cancel orders of an account that appointed the key’s address as a delegate. An order with unsettled ' +
-      'fills can be cancelled, too. The unsettled part of the order, `pendingSize`, can still settle; if the ' +
-      'settlement fails, this part does not return to the book. If the request has the header ' +
-      '`Accept-Receipt: 1` and the log of the exchange is public, the answer contains a `receipt`.',
+      'To cancel a sell order, the request must have `side=sell`, because the default of `side` ' +
+      'is `buy`. If the exchange uses bearer authentication, an API key can cancel orders of its ' +
+      'own address. With `trader`, the key can cancel orders of an account that appointed the ' +
+      'key’s address as a delegate. An order with unsettled fills can be cancelled, too. These ' +
+      'fills (their total size is `pendingSize`) can still settle. If they fail, their size does ' +
+      'not return to the book. If the request has the header `Accept-Receipt: 1` and the ' +
+      'exchange publishes its log, the answer contains a `receipt`.',
     staged: true,
     headers: [ACCEPT_RECEIPT],
     params: Type.Object({ hash: orderHashParam() }, { additionalProperties: false }),

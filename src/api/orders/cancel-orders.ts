@@ -19,9 +19,10 @@ export function cancelOrders(own: OwnOrders): AnswerRoute {
     tag: 'orders',
     summary: 'Cancel all open orders, or those of a group',
     description:
-      'This request always needs a bearer token. It cancels the orders of the token’s address, or of an ' +
-      'account that appointed this address as a delegate. It also cancels filled orders whose trades are not ' +
-      'settled yet. Otherwise, the quantity of a failed trade would return to the book.',
+      'This request always needs a bearer token. It cancels the orders of the token’s address. ' +
+      'With `trader`, it cancels the orders of an account that appointed this address as a ' +
+      'delegate. It also cancels filled orders whose trades are not settled yet: if such a trade ' +
+      'fails, its quantity then does not return to the book.',
     query: Type.Object(
       {
         market: Type.Optional(marketIdParam()),

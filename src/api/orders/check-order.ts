@@ -51,8 +51,8 @@ export function makeOrderCheck(
   const { board, gateway, funds, verifier, clock, minNotional = 0 } = ports
 
   /**
-   * Adds the errors that concern the market. A transient error is returned instead, because a retry may give another
-   * result.
+   * Adds the errors that concern the market to `errors`. Returns a transient error instead of adding it, because a
+   * retry may give another result.
    */
   async function checkMarket(
     submission: OrderSubmission,
@@ -83,8 +83,8 @@ export function makeOrderCheck(
   }
 
   /**
-   * Adds the errors that concern the chain and the funds. A transient error is returned instead, because a retry may
-   * give another result.
+   * Adds the errors that concern the chain and the funds to `errors`. Returns a transient error instead of adding it,
+   * because a retry may give another result.
    */
   async function checkFunds(
     { order, chainId, permit }: SignedOrder,
@@ -123,7 +123,8 @@ export function makeOrderCheck(
     if (signed === undefined || !isHashable(signed.order)) return invalid(errors)
     const inspection = await verifier.inspect(signed)
     if (isRejection(inspection)) {
-      // If the verifier is overloaded, the signature is unchecked, so only the verifier's rejection is returned.
+      // If this rejection is transient, the verifier could not check the signature. Then return only this rejection,
+      // because the list of errors would be incomplete.
       return isPassing(inspection) ? inspection : invalid([...errors, inspection])
     }
     const { orderHash, recovered, permitFlaw } = inspection
@@ -149,8 +150,8 @@ export function makeOrderCheck(
 }
 
 /**
- * Adds a flaw to the errors of the order. A transient flaw is no error of the order, so it is returned
- * instead.
+ * Adds a rejection to the errors of the order. If the rejection is transient (`PASSING`), returns it instead, because
+ * the order itself may be correct.
  */
 function add(errors: Rejection[], flaw: Rejection | undefined): Rejection | undefined {
   if (flaw === undefined) return undefined
@@ -176,8 +177,8 @@ function invalid(errors: readonly Rejection[]): OrderCheck {
 }
 
 /**
- * Returns whether the order can have a digest: the digest consists of unsigned integers, so no wallet can have signed a
- * negative value.
+ * Returns whether the order can be hashed. The hash takes `price` and `size` as unsigned integers, so no wallet can
+ * have signed a negative value.
  */
 function isHashable({ price, size }: Order): boolean {
   return price >= 0 && size >= 0

@@ -20,8 +20,8 @@ export function makeCoveredOrders({
   funds,
 }: CoveredPorts): Pick<MarketGateway, 'place' | 'placeAll'> {
   /**
-   * Returns undefined if the order's funds are reserved. Otherwise returns the rejection, or the earlier answer if the
-   * market had already accepted the order.
+   * Reserves the order's funds and returns undefined. If they cannot be reserved, returns the rejection. If the market
+   * has already accepted this order, returns its earlier answer instead of the rejection.
    */
   async function refusedOf(
     order: VerifiedOrder,
@@ -33,8 +33,8 @@ export function makeCoveredOrders({
     const refused = await funds.reserve(order, chainId, context)
     context.stages?.span?.part('reserve', begunMs, performance.now())
     if (refused === undefined) return undefined
-    // If the market had already accepted the order, the client gets the earlier answer again, whatever the trader's
-    // funds are now.
+    // A client may repeat an order that the market has already accepted. The client then gets the earlier answer again,
+    // even if the trader's funds no longer suffice.
     const before = await gateway.recall(order, context)
     if (before === undefined || isRejection(before)) return refused
     const { left: _, ...accepted } = before
@@ -76,5 +76,5 @@ export function makeCoveredOrders({
   }
 }
 
-/** Codes of answers after which it is unknown whether the order was placed. */
+/** Codes of rejections after which the market may still have placed the order. */
 export const OUTCOME_UNKNOWN: ReadonlySet<RejectionCode> = new Set(['OUTCOME_UNKNOWN', 'INTERNAL'])

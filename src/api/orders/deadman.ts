@@ -16,8 +16,8 @@ export const deadmanAfterMs = () =>
   safeInteger({
     max: DEADMAN_MS_MAX,
     description:
-      `Time until the orders are cancelled, ${DEADMAN_MS_MIN} to ${DEADMAN_MS_MAX} milliseconds; 0 turns the ` +
-      'switch off',
+      `Time from this request until the orders are cancelled, ${DEADMAN_MS_MIN} to ` +
+      `${DEADMAN_MS_MAX} milliseconds; 0 turns the switch off`,
   })
 
 export function deadman(own: OwnOrders): AnswerRoute {
@@ -30,11 +30,13 @@ export function deadman(own: OwnOrders): AnswerRoute {
     tag: 'orders',
     summary: 'Set a dead-man switch, which cancels your orders unless you renew it',
     description:
-      'Each API key has one switch. If the key does not set the switch again within `afterMs`, the exchange ' +
-      'cancels all orders of the key’s address in all markets. The cancels take about two seconds. Then the ' +
-      'switch is off. The switch survives restarts of the exchange. With `trader`, the key of a delegate ' +
-      'sets its switch for the orders of the account that appointed the delegate. This switch does not fire ' +
-      'once the delegate is revoked. Revoking the API key removes its switch.',
+      'Each API key has one switch. Each call of this operation with the key starts the time ' +
+      '`afterMs` again. If the time ends without another call, the exchange cancels all orders ' +
+      'of the key’s address in all markets. The cancels take about two seconds. Then the switch ' +
+      'is off. The switch stays set if the exchange restarts. With `trader`, the switch of a ' +
+      'delegate’s key cancels the orders of the account that appointed the delegate. If the ' +
+      'delegate was revoked in the meantime, the switch cancels nothing. Revoking the API key ' +
+      'removes its switch.',
     body: Type.Object(
       { afterMs: deadmanAfterMs(), trader: Type.Optional(actingTrader()) },
       { additionalProperties: false },

@@ -38,9 +38,9 @@ export function getOrder(
     tag: 'orders',
     summary: 'Get an order, open or ended',
     description:
-      'The answer comes from the database, which is about 0.1 seconds behind the markets. Until the database ' +
-      'has the newest state of the order, the answer is `ORDER_NOT_FOUND` or an earlier state with a lower ' +
-      '`seq`. `GET /api/v1/orders` is always current.',
+      'The answer comes from the database, which is about 0.1 seconds behind the markets. During ' +
+      'this time, the answer for a new order is `ORDER_NOT_FOUND`, and the answer for a changed ' +
+      'order has its earlier state, with a lower `seq`. `GET /api/v1/orders` is always current.',
     cacheControl: 'no-cache',
     params: Type.Object({ hash: orderHashParam() }, { additionalProperties: false }),
     responses: { 200: StoredOrder },

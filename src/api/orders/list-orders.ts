@@ -77,8 +77,8 @@ export function listOrders(ports: Ports): AnswerRoute {
     responses,
     examples,
     handle(request) {
-      // Open orders come directly from the market thread and include every acknowledged write, so `minSeq` needs no
-      // waiting.
+      // `minSeq` is ignored: open orders come directly from the market thread, which has every acknowledged write, so
+      // no wait is needed.
       const { trader, market, minSeq: _, ...which } = request.query
       const asked = market === undefined ? { trader } : { trader, marketId: market }
       return answerPage(ports, asked, which, request)

@@ -65,16 +65,16 @@ type OrderServicePorts = {
    */
   readonly withdrawn?: Pick<WithdrawnOrders, 'flawOf'> | undefined
   /**
-   * Returns a promise that resolves when the front has loaded the markets of this market's thread for the first time.
-   * Returns undefined if they are already loaded.
+   * Returns a promise that resolves when this front has loaded all markets of the thread that runs this market. Returns
+   * undefined if the front has already loaded them.
    */
   readonly known?: (marketId: MarketId) => Promise<void> | undefined
   /** Waits until the front follows these markets. Returns undefined if the front already follows them. */
   readonly followed?: SeqWaiters['untilFollowed']
   readonly clock: Clock
   /**
-   * Minimum of price times size, in microdollars. The market enforces this minimum; `check` only reports orders below
-   * the minimum.
+   * Minimum of price times size, in microdollars. The market rejects orders below it. In this service, only `check`
+   * uses it, to report such orders.
    */
   readonly minNotional?: number
   /** Maximum number of days from now to an order's expiration. */
@@ -94,14 +94,14 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
   const unfunded = makeUnfundedGuard(ports.unfunded)
 
   /**
-   * Signer of each verified order that the trader's own key did not sign; needed until the market has
-   * answered.
+   * Signers of verified orders that the trader's own key did not sign. If the market refuses such an order, `entered`
+   * uses the signer to delete the order's record.
    */
   const foreign = new WeakMap<VerifiedOrder, OrderSigner>()
 
   /**
-   * Converts the market's answer for the client. If the market refused an order of a delegate, the record of that order
-   * is deleted.
+   * Converts the market's answer for the client. If the market refused an order that a delegate signed, deletes the
+   * record of this order in the store.
    */
   function entered(
     order: VerifiedOrder,
@@ -115,8 +115,8 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
     if (!isRejection(answer)) {
       return context.tags === undefined ? answer : { ...answer, ...echoOf(context.tags) }
     }
-    // A market thread may have unloaded an ended market, but the fronts still have the information that the market has
-    // ended.
+    // A market thread unloads ended markets and then no longer knows them. This front still knows that the market has
+    // ended, so the client gets `MARKET_CLOSED`.
     const isGone = answer.rejected === 'MARKET_NOT_FOUND'
     return isGone && isOver(order.marketId) ? reject('MARKET_CLOSED') : answer
   }
@@ -137,12 +137,12 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
       // A front that has just started may not have loaded the market yet, so `verify` waits until the market is loaded.
       const known = board.markets.has(marketId) ? undefined : ports.known?.(marketId)
       if (known !== undefined) await inTime(known, deadlineAtMs - clock.nowMs())
-      // Only the market checks `EXPIRATION_TOO_SOON`. If the market accepted this order before, the market repeats its
-      // answer, even if the order expires soon.
+      // Ignore `EXPIRATION_TOO_SOON` here; the market checks it. If the client repeats an order that the market has
+      // already accepted, the market repeats its answer, even if the order expires soon.
       const flaw = flawsOf(submission).find(({ rejected }) => rejected !== 'EXPIRATION_TOO_SOON')
       if (flaw !== undefined) return flaw
-      // The owner of a bearer token may replace only their own orders or those of accounts that they act for, whichever
-      // key signed the new order.
+      // With a bearer token, an order may replace only orders of the token's owner, or of an account for which the
+      // owner acts. It does not matter which key signed the new order.
       const isForeign = principal !== undefined && principal.address !== orderOf(submission).trader
       if (submission.replaces !== undefined && isForeign) {
         const acting = await actingFor(principal, orderOf(submission).trader, ports.actsOn)
@@ -171,7 +171,8 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
         if (signer !== undefined) foreign.set(order, signer)
         return order
       }
-      // If the market accepted the order before, the order goes to the market again, which repeats its answer.
+      // The order has a flaw now. If the market accepted it earlier, still pass it to the market, which then repeats
+      // its earlier answer.
       const before = await gateway.recall(order, { deadlineAtMs })
       if (before !== undefined && !isRejection(before)) return order
       unfunded.count(voided, { ip, principal })

@@ -48,7 +48,10 @@ export const OrderInput = Type.Object(
       { description: 'Number of shares, in millionths of a share' },
     ),
     nonce: uint64({
-      description: 'Any number that makes this order differ from another order with the same terms',
+      description:
+        'Number that makes this order differ from other orders with the same terms. It must not ' +
+        'be below the nonce of the trader’s last `cancel-all-before`, which has withdrawn all ' +
+        'orders with lower nonces',
     }),
     expiration: uint64({
       description:
@@ -64,14 +67,17 @@ const PermitInput = Type.Object(
   {
     nonce: uint64({
       description:
-        'The trader’s next permit nonce at the stablecoin. If open orders of the trader already have ' +
-        'permits, this is the first nonce after the nonces of these permits',
+        'Nonce of the permit at the stablecoin: the trader’s next permit nonce. If open orders ' +
+        'of the trader already have permits, it must be the first nonce after the nonces of ' +
+        'these permits',
     }),
     value: uint256({
       description:
-        'Permitted amount in millionths of the stablecoin, as decimal text. It must be at least price × ' +
-        `size, rounded up, plus ${MAKERS_PER_ORDER_MAX} in total, because the cost of each fill is rounded ` +
-        'up. It never needs to be more than `size`',
+        'Permitted amount in millionths of the stablecoin, as decimal text. It must be at least ' +
+        `the smaller of two amounts: \`size\`, and price × size (rounded up) plus ${MAKERS_PER_ORDER_MAX}. ` +
+        'The surplus is there because the cost of each fill is rounded up. ' +
+        'If open orders of the trader already have permits, the amount must also ' +
+        'cover all other buys of the trader, with or without permits',
     }),
     deadline: uint64({
       description:
@@ -89,10 +95,11 @@ const PermitInput = Type.Object(
     ...closed,
     title: 'PermitSignature',
     description:
-      'An ERC-2612 permit of the stablecoin for a buy. The trader signs it for the settlement contract, ' +
-      'which uses it just before the order’s first trade settles. If the permit does not cover the order, ' +
-      'the order is rejected with 400 `INVALID_PERMIT`. The permit replaces the existing allowance. A trader ' +
-      'with several open orders should therefore approve one allowance for all of them.',
+      'An ERC-2612 permit of the stablecoin for a buy. The trader signs it for the settlement ' +
+      'contract, which uses it just before the order’s first trade settles. If the permit does ' +
+      'not cover the order, the order is rejected with 400 (`INVALID_PERMIT` or ' +
+      '`INVALID_FIELD`). The permit replaces the existing allowance. So a trader with several ' +
+      'open orders should approve one allowance for all of them, and send no permits.',
   },
 )
 
@@ -186,8 +193,8 @@ export const OrderSubmission = Type.Object(
     replaceMode: Type.Optional(
       oneOf(['ifOpen', 'always'], {
         description:
-          'Not signed. `ifOpen` (the default) rejects the new order if the replaced order is not open; ' +
-          '`always` places it in every case',
+          'Not signed. What happens if the order in `replaces` is not open. `ifOpen` (the ' +
+          'default): the new order is rejected. `always`: the new order is placed',
       }),
     ),
   },
@@ -284,7 +291,7 @@ export const sideName = () => oneOf(['buy', 'sell'], { description: 'Side of the
 export const orderHashParam = () => bytes32<OrderHash>({ description: 'Hash of the order' })
 export const marketIdParam = () => bytes32<MarketId>({ description: 'Market id' })
 
-/** Returns the schema of the sequence number that the front must have reached before it answers. */
+/** Returns the schema of `minSeq`, the sequence number that the front must have reached before it answers. */
 export function minSeqParam() {
   return Type.Optional(
     safeInteger({

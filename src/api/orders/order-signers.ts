@@ -1,7 +1,7 @@
 /**
- * Checks signatures that the trader's own key did not make. A signature counts if a delegate of the trader made it,
- * within the limits of the delegation. It also counts if the code of the trader's account accepts it (EIP-1271). Orders
- * signed by the trader's key are not checked here.
+ * Checks signatures that were not made with the trader's own key. Such a signature is accepted in two cases. Either a
+ * delegate of the trader made it, and the order is within the limits of the delegation. Or the code of the trader's
+ * contract account accepts it (EIP-1271).
  */
 
 import { type Delegation, delegationFlaw } from '#domain/delegate.ts'

@@ -16,7 +16,10 @@ export type Inspection = {
   readonly orderHash: OrderHash
   readonly recovered: Address | null
   readonly flaw: string | null
-  /** True if the signature is well formed but no key can have made it, so that only a contract can accept it. */
+  /**
+   * True if the signature has the right form, but no key can have made it. Then only the code of a contract account can
+   * accept it.
+   */
   readonly keyless?: boolean
   readonly permitFlaw?: string
 }

@@ -86,7 +86,7 @@ export function makeOwnOrders(ports: {
       const cancelled = await gateway.cancelAll(trader, which, { deadlineAtMs })
       if (isRejection(cancelled)) return cancelled
       const { pending, ...rest } = cancelled
-      // Each market has separate sequence numbers, so an answer about several markets has no sequence number.
+      // Sequence numbers count per market. So only an answer about one market has a `seq`.
       const seq = market === undefined ? undefined : board.markets.get(market)?.seq
       const seen = market === undefined || seq === undefined ? {} : { marketId: market, seq }
       const open = pending.length === 0 ? {} : { pending }

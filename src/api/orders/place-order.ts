@@ -29,12 +29,14 @@ export function placeOrder(service: OrderService, receipts?: Receipts): AnswerRo
     tag: 'orders',
     summary: 'Place a signed order',
     description:
-      'The order matches resting orders on arrival. The unmatched rest stays in the book, unless `postOnly` ' +
-      'or `timeInForce` says otherwise. If the same signed order is sent again, the exchange returns the ' +
-      'first answer again, with `duplicate: true`. `replaces` cancels another order of the trader in the ' +
-      'same step. If the request has the header `x-server-timing`, the header `Server-Timing` of the answer ' +
-      'has the duration of each stage of the processing. If the request has the header `Accept-Receipt: 1` ' +
-      'and the log of the exchange is public, the answer contains a `receipt`.',
+      'On arrival, the order matches resting orders. A part that does not match stays in the ' +
+      'book, unless `postOnly` or `timeInForce` says otherwise. If the request has `replaces`, ' +
+      'the exchange cancels the order with that hash and places the new order in the same step. ' +
+      'If the same signed order is sent again, the exchange returns the first answer again, with ' +
+      '`duplicate: true`. If the request has the header `x-server-timing`, the answer has the ' +
+      'header `Server-Timing` with the duration of each stage of the processing. If the request ' +
+      'has the header `Accept-Receipt: 1` and the exchange publishes its log, the answer ' +
+      'contains a `receipt`.',
     staged: true,
     headers: [ACCEPT_RECEIPT],
     body: OrderSubmission,

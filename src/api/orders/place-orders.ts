@@ -35,11 +35,13 @@ export function placeOrders(service: OrderService, receipts?: Receipts): AnswerR
     tag: 'orders',
     summary: `Place up to ${BATCH_ORDERS_MAX} signed orders`,
     description:
-      'The exchange places the orders in the sequence of the list, and returns the results in the same ' +
-      'sequence. A rejected order does not affect the others. Orders with `replaces` are placed last, in ' +
-      `steps. One step places up to ${REPLACEMENTS_PER_STEP_MAX} of these orders in one market, after it has ` +
-      'cancelled all orders that they replace. If the request has the header `Accept-Receipt: 1` and the log ' +
-      'of the exchange is public, each accepted order has a `receipt`.',
+      'The exchange places the orders in the sequence of the list, except that orders with ' +
+      '`replaces` come last. The results are in the sequence of the list. A rejected order does ' +
+      'not affect the others. Orders with `replaces` are placed in groups of up to ' +
+      `${REPLACEMENTS_PER_STEP_MAX} orders of one market: the market first cancels all orders ` +
+      'that the group replaces, and then places the group. If the request has the header ' +
+      '`Accept-Receipt: 1` and the exchange publishes its log, each accepted order has a ' +
+      '`receipt`.',
     headers: [ACCEPT_RECEIPT],
     body: OrderBatch,
     bodyBytesMax: BODY_BYTES_MAX,
@@ -71,7 +73,8 @@ export function placeOrders(service: OrderService, receipts?: Receipts): AnswerR
     async handle(request) {
       const begunMs = performance.now()
       const traced = request.stages && request.body.orders.map(() => orderStages(request.stages))
-      // Verifies all orders before it places the first, so that they are placed in the listed order.
+      // Verify all orders before placing the first: if each order were placed once it is verified, their sequence could
+      // change.
       const verified = await Promise.all(
         request.body.orders.map((item, at) =>
           submissionShape.fits(item)
@@ -137,7 +140,8 @@ async function enterEach(
         service.enterAll(marketId, some, ownContext(request, stages)).then((done) => {
           for (const [index, { at, context }] of some.entries()) {
             answers[at] = done[index] ?? INTERNAL
-            // The orders were sent to the market in one message, so each order gets the stage times of that message.
+            // All orders of `some` were sent to the market in one message, so each of them gets the stage times of this
+            // message.
             const { market, answerSentAtMs } = stages ?? {}
             if (context.stages) Object.assign(context.stages, { market, answerSentAtMs })
           }

@@ -9,8 +9,8 @@ import type { OrderSubmission } from './order-shapes.ts'
 type Options = Pick<OrderSubmission, 'postOnly' | 'timeInForce'>
 
 /**
- * Returns the time in force of an order. Undefined means that the order matches as much as possible and then rests with
- * the remainder.
+ * Returns the time in force of an order. Undefined stands for a normal order: it matches as much as possible, and its
+ * remainder rests in the book.
  */
 export function timeInForceOf({ postOnly, timeInForce = 'GTC' }: Options): TimeInForce | undefined {
   if (timeInForce !== 'GTC') return timeInForce

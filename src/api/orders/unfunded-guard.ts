@@ -1,13 +1,13 @@
 /**
- * Refuses orders of clients that have sent too many unfunded orders. Unfunded orders are those rejected for missing
- * funds, a pause after a failed trade, a used-up gas budget, or the limits of a delegate. Finding out that an order is
- * unfunded is expensive: for the limit of a delegate, the database adds up the delegate's open orders.
+ * Refuses orders of clients that have sent too many unfunded orders. An order is unfunded if it is rejected for missing
+ * funds, a pause after a failed trade, a used-up gas budget, or the limits of a delegate. These checks are expensive:
+ * for the limits of a delegate, the database adds up the delegate's open orders.
  */
 
 import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
 import type { Asker, UnfundedLimit } from '#http/limits.ts'
 
-/** Refusals that the trader or their delegate caused. */
+/** Codes of the rejections that count as unfunded. The trader or their delegate caused them. */
 const UNFUNDED: ReadonlySet<RejectionCode> = new Set([
   'INSUFFICIENT_FUNDS',
   'INSUFFICIENT_ALLOWANCE',

@@ -25,9 +25,10 @@ export function userFunds(
     tag: 'users',
     summary: 'Get the funds of a trader on a chain, and how much of them is reserved',
     description:
-      'This request works only if the exchange reserves funds (`risk.funds` of `/api/v1/config` is ' +
-      '`reserve`). The exchange accepts an order if the amount that the order needs is at most `free` and at ' +
-      'most the allowance (`allowed`).',
+      'This request works only if the exchange reserves funds (`risk.funds` of `/api/v1/config` ' +
+      'is `reserve`). For each token, the answer has the balance, the allowance, the reserved ' +
+      'amounts and the amount that is left (`free`). The exchange rejects an order without a ' +
+      'permit if the order needs more than `free`.',
     params: Type.Object(
       { address: address({ description: 'Address of the trader' }) },
       { additionalProperties: false },

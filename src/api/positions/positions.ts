@@ -65,20 +65,26 @@ function namedMarket(name: MarketName, chainId: number | undefined): MarketName 
 }
 
 const ACCOUNTING =
-  'The numbers of shares come from the chain, after the configured number of confirmations, or from a newer ' +
-  'sync. The cost is computed from trades. A purchase adds the amount paid. Shares that leave the account ' +
-  'reduce the cost in proportion. A split (stablecoin into shares of both outcomes) adds half of its amount ' +
-  'to the cost of each outcome.'
+  'The numbers of shares come from the chain, from the newest block that has the configured ' +
+  'number of confirmations. After `syncPosition`, they come from the newer block that this ' +
+  'operation has read. ' +
+  'The cost of shares is what the user paid for them in trades. When shares leave the account, ' +
+  'their part of the cost leaves, too: after half of the shares has left, half of the cost ' +
+  'remains. A split exchanges stablecoin for shares of both outcomes; half of its amount is the ' +
+  'cost of each outcome.'
 
 const REALISED =
-  '`realisedProfit` is the income from shares that left the account, less their cost. The method is average ' +
-  'cost, per market, over both outcomes together. A sale earns its price; a merge or redemption earns the ' +
-  'collateral. Shares given away earn nothing, so their cost is a loss. Shares received as a gift cost ' +
-  'nothing. If only a part of the shares leaves, the cost of this part is rounded down to 0.000001, and the ' +
-  'remaining shares keep the difference. So the profit always equals the money taken out of the market, less ' +
-  'the money put in, plus `totalInvested`. A trade counts once it is settled on the chain. A sync does not ' +
-  'change the profit. The `realisedProfit` beside the list of positions covers all markets of the chain, ' +
-  'including markets in which the user has no shares left.'
+  '`realisedProfit` is the income from shares that left the account, minus the cost of these ' +
+  'shares. This cost is computed from the average cost of all shares of the outcome. The profit ' +
+  'of a market is the sum over both outcomes. The income from a sale is its price. The income ' +
+  'from a merge or redemption is the stablecoin that the contract paid. Shares given away bring ' +
+  'no income, so their cost is a loss. Shares received as a gift cost nothing. The cost of ' +
+  'shares that leave is rounded down to 0.000001, and the difference stays in the cost of the ' +
+  'remaining shares. So the profit always equals the money taken out of the market, minus the ' +
+  'money put in, plus `totalInvested`. A trade counts once it is settled on the chain. A sync ' +
+  'does not change the profit. Besides `realisedProfit` of each position, the answer has a total ' +
+  '`realisedProfit`. The total covers all markets of the chain, including markets in which the ' +
+  'user has no shares left.'
 
 export function getPosition({ positionJson }: PositionSources): AnswerRoute {
   return route({
@@ -199,8 +205,8 @@ export function listHolders(
     tag: 'markets',
     summary: 'List the largest holders of a market',
     description:
-      `The answer has the ${HOLDERS_LISTED_MAX} addresses with the most shares of both outcomes together, ` +
-      'and the number of all holders.',
+      `The answer has the ${HOLDERS_LISTED_MAX} addresses with the most shares, counting both ` +
+      'outcomes, and the total number of holders.',
     cacheControl: 'public, max-age=1',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, closed),
@@ -272,13 +278,14 @@ export function syncPosition(
     tag: 'positions',
     summary: 'Sync a position from the chain',
     description:
-      'The exchange reads the user’s balances at the newest block of the chain and returns them with the ' +
-      'number and hash of the block. It does not wait for confirmations or for its indexer. The user’s ' +
-      'positions show these balances until the indexer has passed the block, or detects that the chain has ' +
-      'replaced it (a reorg). Lists of holders and totals still show the last indexed block. Shares that ' +
-      'have left the account reduce the cost in proportion; shares that the indexer has not seen yet have no ' +
-      'cost. If the chain cannot be read, the answer is 503. `userAddress` is a field of the body, or a ' +
-      'parameter of the query.',
+      'The exchange reads the user’s balances at the newest block of the chain and returns them ' +
+      'with the number and hash of the block. It does not wait for confirmations of the block. ' +
+      'From then on, the user’s positions show these balances, until the indexer of the exchange ' +
+      'has read the same block, or has detected that the chain replaced it (a reorg). Lists of ' +
+      'holders and totals show only what the indexer has read. For shares that have left the ' +
+      'account, the cost is reduced in proportion. Shares that the indexer has not read yet have ' +
+      'no cost. If the chain cannot be read, the answer is 503. `userAddress` is a field of the ' +
+      'body, or a parameter of the query.',
     params: Type.Object(
       { marketId: marketName({ description: 'Id of the market, or address of its contract' }) },
       closed,

@@ -1,6 +1,6 @@
 /**
- * Forces the sync of a position: reads the position from the chain's newest block, and uses the result until the
- * indexer has passed that block.
+ * Syncs a position on request. The exchange reads the holder's shares at the newest block of the chain, and uses them
+ * until the indexer has passed that block.
  */
 
 import { Fault } from '#domain/fault.ts'

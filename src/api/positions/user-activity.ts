@@ -25,9 +25,10 @@ export function userActivity(page: (asked: UserActivityPage) => Promise<string>)
     tag: 'users',
     summary: 'List the trades and payouts of a user',
     description:
-      '`activity` lists the user’s trades, and `settlements` lists the payouts. Both lists are newest first ' +
-      'and have at most `limit` entries. `before` lists earlier trades. Only the first page has ' +
-      '`settlements`.',
+      'The answer has two lists: `activity` has the user’s trades, and `settlements` has the ' +
+      'payouts that the user received from resolved markets. Both lists are newest first and ' +
+      'have at most `limit` entries. A request with `before` returns earlier trades, and no ' +
+      'payouts.',
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object(

@@ -141,8 +141,8 @@ function historyRoute({ board, nowMs }: PricePorts): Route {
 
 function streamRoute({ board, hub }: PricePorts): Route {
   /**
-   * Returns the asset of a stream request. Throws if the asset is unknown: `refuse` rejects such requests
-   * earlier.
+   * Returns the asset of a stream request. `refuse` has already rejected requests for unknown assets, so an unknown
+   * asset is a bug and throws.
    */
   function checked(path: { readonly asset: string }): ShownAsset {
     const shown = shownAsset(board, path.asset)
@@ -156,10 +156,11 @@ function streamRoute({ board, hub }: PricePorts): Route {
     operationId: 'streamPrices',
     summary: 'Stream live prices of an asset, as server-sent events',
     description:
-      'The server immediately sends the latest price, then one event for each new price. If the request has the ' +
-      'header `Last-Event-ID`, the server first sends the missed prices that it still has. Comments keep an idle ' +
-      'connection alive. A slow client misses prices but gets the newest one. The server disconnects a client that ' +
-      'reads nothing.',
+      'The server immediately sends the latest price, then one event for each new price. If the ' +
+      'request has the header `Last-Event-ID`, and the server still has the event with this id, ' +
+      'it sends all later prices first. Comments keep an idle connection alive. If a client ' +
+      'reads too slowly, the server skips prices and then sends only the newest one. If a client ' +
+      'reads nothing, the server closes the connection.',
     params: assetParams,
     headers: ['last-event-id'],
     errors: ['ASSET_NOT_FOUND', 'OVERLOADED'],

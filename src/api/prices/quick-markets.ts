@@ -183,14 +183,18 @@ function evidenceRoute({ prices, find }: QuickMarketPorts): AnswerRoute {
     operationId: 'getQuickMarketEvidence',
     summary: 'Get the evidence of how a quick market was decided',
     description:
-      'The answer has the prices at the start and the end, the providers’ own reports of these prices, and a ' +
-      'comparison of the prices. `decidedBy` is the source whose prices decided. It is the source of the ' +
-      'strike (the price at the start), unless this source had no price at the end. Then another source ' +
-      'decides, and both prices come from that source. `providers` has the reports of every source. The end ' +
-      'price decides the outcome only if more sources saw a price move toward this outcome than toward the ' +
-      'other. Otherwise, `average` replaces the end price. If sources contradict the average, too, by more ' +
-      'than a configured bound, the market is contested. Then `decidedBy` is null until the optimistic ' +
-      'oracle has decided, and `oracle` afterwards.',
+      'The answer has the prices at the start and the end, the reports of these prices as the ' +
+      'sources sent them, and a comparison of the prices. `decidedBy` is the source whose prices ' +
+      'decide the outcome. This is the source of the strike (the price at the start). If that ' +
+      'source gives no usable price at the end in time, another source decides, with its own ' +
+      'prices at the start and at the end. `providers` has the reports of every source. Each ' +
+      'source whose price has changed votes for the outcome that its own prices give. If more ' +
+      'sources vote for the outcome of the deciding source than against it, the end price ' +
+      'decides. Otherwise, the mean of earlier prices of the deciding source (`average`) ' +
+      'replaces the end price. The market is contested if at least as many sources contradict ' +
+      'the end price by more than a configured bound as support it, and if the average does not ' +
+      'change the outcome or is incomplete. Then the optimistic oracle decides: `decidedBy` is ' +
+      'null until its decision, and `oracle` afterwards.',
     params: Type.Object(
       {
         ...assetParams.properties,
@@ -223,8 +227,8 @@ export function quickMarketRoutes(ports: QuickMarketPorts): AnswerRoute[] {
 }
 
 /**
- * Returns the evidence of a quick market: the reports of the price sources. The reports of a contested market do not
- * decide its outcome.
+ * Returns the evidence of a quick market: what each price source reported. If the market is contested, the reports are
+ * listed, but they do not decide the outcome.
  */
 function evidenceOf(found: QuickMarketRecord) {
   const { resolution } = found
@@ -272,8 +276,8 @@ function comparisonOf({ resolution, contested }: QuickMarketRecord): string | nu
 }
 
 /**
- * Returns the reports of all sources that reported the end price, except the deciding source. Rows written by earlier
- * versions contain these reports as `compared`.
+ * Returns the reports of all sources that reported the end price, except the deciding source. Rows of earlier versions
+ * have no `sources`. Their reports are in `compared`.
  */
 function comparedBody({ source, sources, compared }: QuickResolution) {
   const others =

@@ -60,8 +60,9 @@ const common = {
   weight: 10,
   tag: 'relayer',
   description:
-    `The list has the newest ${CLAIMS_LISTED_MAX} redemptions; \`before\` lists earlier ones. \`count\` is the total ` +
-    'number of redemptions.',
+    `A page has at most ${CLAIMS_LISTED_MAX} redemptions, newest first. A request with ` +
+    '`before` returns earlier ones. `count` is the total number of redemptions in the list, on ' +
+    'all pages.',
   query,
 } as const
 

@@ -54,16 +54,18 @@ const ERRORS: readonly RejectionCode[] = [
 ]
 
 const IDEMPOTENT =
-  'The answer arrives when the transaction is broadcast. If the same signed request is sent again, the ' +
-  'answer names the same transaction. The exchange sends that transaction to the chain only once. If the ' +
-  'chain already has the requested state, no transaction is sent. The answer then has the hash of the ' +
-  'transaction that caused this state, or an empty hash if that transaction is unknown.'
+  'The exchange answers as soon as it has sent the transaction to the chain. If the same signed ' +
+  'request is sent again, the exchange sends no second transaction, and the answer has the hash ' +
+  'of the same transaction. If the chain already has the requested state, no transaction is ' +
+  'sent. The answer then has the hash of the transaction that caused this state, or an empty ' +
+  'hash if that transaction is unknown.'
 
 const REVOCATION =
-  'A revocation is rejected while unsettled sales of the owner need the approval (409 `TRADES_PENDING`, with ' +
-  'the ids of the trades). A revocation is also rejected while the owner has open sell orders (409 ' +
-  '`ORDERS_OPEN`); cancel these orders first. Until the revocation is confirmed, new sell orders of the ' +
-  'owner are rejected (429 `ALLOWANCE_CHANGING`).'
+  'A request with `approved: false` revokes the approval. It is rejected while unsettled sales ' +
+  'of the owner need the approval (409 `TRADES_PENDING`, with the ids of the trades): wait until ' +
+  'they have settled. It is also rejected while the owner has open sell orders (409 ' +
+  '`ORDERS_OPEN`): cancel these orders first. Until the revocation is confirmed, new sell orders ' +
+  'of the owner are rejected (429 `ALLOWANCE_CHANGING`).'
 
 const REDEMPTION =
   'The request is rejected while unsettled sales of the owner need the tokens (409 `TRADES_PENDING`). It is ' +
@@ -140,18 +142,19 @@ const PERMIT = {
   body: StablecoinPermitBody,
   summary: 'Allow the exchange to spend the owner’s stablecoin',
   description:
-    'The request is an ERC-2612 permit. The permit sets the owner’s allowance for `spender` to `value`. The ' +
-    'spender is the settlement contract or the conditional tokens contract. The permit uses the owner’s next ' +
-    'nonce at the stablecoin. If an open order has a permit with the same nonce, the permit of that order ' +
-    'becomes invalid, and the order depends on the allowance. Therefore the allowance of the settlement ' +
-    'contract after this request must cover all unsettled purchases and open buy orders of the owner, ' +
-    'including orders with permits. If the allowance would not cover the unsettled purchases, the request is ' +
-    'rejected (409 `TRADES_PENDING`, with the ids of the trades). If it would cover the unsettled purchases, ' +
-    'but not the open buy orders as well, the request is rejected (409 `ORDERS_OPEN`); cancel orders first. ' +
-    'Until the transaction is confirmed, new buy orders with a permit are rejected (429 ' +
-    '`ALLOWANCE_CHANGING`). If the request lowers the allowance of the settlement contract, new buy orders ' +
-    'without a permit are rejected, too. These rules do not apply if the allowance of the settlement ' +
-    'contract after this request is at least 2^128.',
+    'The request is an ERC-2612 permit. It sets the owner’s allowance for `spender` to `value`. ' +
+    'The spender is the settlement contract or the conditional tokens contract. The permit uses ' +
+    'up the owner’s next nonce at the stablecoin. If an open order has a permit with the same ' +
+    'nonce, the permit of that order becomes invalid, and the order then needs the allowance. ' +
+    'Therefore the allowance of the settlement contract after this request must cover all ' +
+    'unsettled purchases and open buy orders of the owner, including orders with permits. If it ' +
+    'would not cover the unsettled purchases, the request is rejected (409 `TRADES_PENDING`, ' +
+    'with the ids of the trades): wait until they have settled. If it would cover them, but not ' +
+    'the open buy orders in addition, the request is rejected (409 `ORDERS_OPEN`): cancel orders ' +
+    'first. Until the transaction is confirmed, new buy orders with a permit are rejected (429 ' +
+    '`ALLOWANCE_CHANGING`). If the request lowers the allowance of the settlement contract, new ' +
+    'buy orders without a permit are rejected, too. None of these rules applies if the allowance ' +
+    'of the settlement contract after this request is at least 2^128.',
   errors: ['TRADES_PENDING', 'ORDERS_OPEN'] as const,
   examples: { 'without limit': PERMIT_EXAMPLE },
   read: stablecoinPermitOf,
@@ -232,10 +235,13 @@ function resolutions(service: RelayService): AnswerRoute[] {
       body: ProposeResolutionBody,
       summary: 'Propose the outcome of an expired market',
       description:
-        'The proposal asserts the outcome at the oracle and opens the dispute window. The proposer pays the ' +
-        'bond with a permit; the market’s function `bond()` returns the amount. On a test chain the permit ' +
-        'can be omitted; then the relayer pays the bond. The request is rejected with 409 if the proposer’s ' +
-        'remaining balance or allowance would not cover their open orders and unsettled trades.',
+        'The request proposes the outcome at the oracle and opens the dispute window. The ' +
+        'proposer pays a bond and signs a permit for it (`bondPermitDeadline`, `bondV`, `bondR`, ' +
+        '`bondS`). The function `bond()` of the market’s contract returns the amount of the ' +
+        'bond. On a test chain the permit can be omitted; then the relayer pays the bond. The ' +
+        'proposer’s balance minus the bond must cover their unsettled purchases and open buy ' +
+        'orders, and so must their allowance. Otherwise the request is rejected (409 ' +
+        '`TRADES_PENDING` or `ORDERS_OPEN`).',
       errors: ['TRADES_PENDING', 'ORDERS_OPEN'],
       examples: {
         'with a bond': PROPOSAL_EXAMPLE,
@@ -257,7 +263,7 @@ function resolutions(service: RelayService): AnswerRoute[] {
   ]
 }
 
-/** Withdrawals of orders, and of the right to sign them. */
+/** Returns routes that withdraw orders, or appoint or revoke a delegate, on the chain. */
 function withdrawals(service: RelayService): AnswerRoute[] {
   return [
     single(service, {
@@ -266,9 +272,11 @@ function withdrawals(service: RelayService): AnswerRoute[] {
       body: CancelOrdersBody,
       summary: 'Withdraw orders on the chain',
       description:
-        'The exchange removes the orders from the book as soon as the cancellation is on the chain. After ' +
-        'the time `cancelDelay` of the settlement contract, the contract itself rejects the orders, whatever ' +
-        'the exchange does. The owner signs the hashes of the orders. Only orders that this exchange has ' +
+        'The owner signs the hashes of the orders. The exchange removes the orders from the book ' +
+        'as soon as the transaction is in a block. The settlement contract applies the ' +
+        'withdrawal after a delay, which its function `cancelDelay` returns in seconds. Until ' +
+        'then, trades that were already matched can still settle. After that, the contract ' +
+        'rejects the orders, whatever the exchange does. Only orders that this exchange has ' +
         'accepted can be withdrawn (otherwise 404 `ORDER_NOT_FOUND`).',
       errors: ['ORDER_NOT_FOUND'],
       examples: { 'one order': CANCELLATION_EXAMPLE },
@@ -282,12 +290,13 @@ function withdrawals(service: RelayService): AnswerRoute[] {
       body: CancelAllBeforeBody,
       summary: 'Withdraw all orders with a nonce below the given nonce, on the chain',
       description:
-        'The request withdraws all orders of the owner whose nonce is below `nonce`, including orders that ' +
-        'the exchange has not received. Orders that the owner signs later with a nonce below `nonce` are ' +
-        'void, too. Orders with a higher or equal nonce stay valid. The SDK uses nonces that rise with time, ' +
-        'so orders that it makes later stay valid. The exchange removes the withdrawn orders from the book ' +
-        'as soon as the transaction is in a block. The settlement contract rejects these orders after its ' +
-        'delay `cancelDelay`. The withdrawal cannot be undone.',
+        'The request withdraws all orders of the owner whose nonce is below `nonce`. This ' +
+        'includes orders that the exchange has not received, and orders that the owner signs ' +
+        'later. Orders with this nonce or a higher one stay valid. The SDK uses nonces that rise ' +
+        'with time, so orders that it makes later stay valid. The exchange removes the withdrawn ' +
+        'orders from the book as soon as the transaction is in a block. The settlement contract ' +
+        'rejects them only after a delay, which its function `cancelDelay` returns in seconds. ' +
+        'The withdrawal cannot be undone.',
       examples: { 'all orders signed so far': EPOCH_EXAMPLE },
       read: cancelAllBeforeOf,
     }),
@@ -297,11 +306,13 @@ function withdrawals(service: RelayService): AnswerRoute[] {
       body: SetDelegateBody,
       summary: 'Appoint or revoke a key that signs orders of the owner',
       description:
-        'Until the time `until`, the delegate can sign orders and cancels for the owner within the limits, ' +
-        'and nothing else (docs/smart-accounts.md). The owner signs the typed data `signatures.setDelegate` ' +
-        'of `/api/v1/config`. A contract account can use any signature that its code accepts. The exchange ' +
-        'applies a revocation as soon as it is in a block; the contract applies it after its delay ' +
-        '`cancelDelay`.',
+        'Until the time `until`, the delegate can sign orders and cancels for the owner within ' +
+        'the limits, and nothing else (docs/smart-accounts.md). The owner signs the typed data ' +
+        '`signatures.setDelegate` of `/api/v1/config`. A contract account can use any signature ' +
+        'that its code accepts. If the request revokes the delegate (`until` is 0), the exchange ' +
+        'rejects the delegate’s orders as soon as the transaction is in a block. The contract ' +
+        'can still settle trades of earlier orders for a delay, which the function `cancelDelay` ' +
+        'of the settlement contract returns in seconds.',
       examples: { 'a bot': DELEGATION_EXAMPLE },
       read: setDelegateOf,
     }),

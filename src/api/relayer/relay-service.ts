@@ -51,8 +51,8 @@ export function makeRelayService(ports: {
       const leftMs = Math.max(1, deadlineAtMs - nowMs())
       const answer = await chain.relayer.ask('Relay', { key, operation, deadlineAtMs }, leftMs)
       if (!isUnanswered(answer)) return answer
-      // The relayer may already have sent the operation to the chain. If the client repeats the same request, the
-      // relayer returns the same transaction.
+      // If `unanswered` is `full`, the relayer thread did not receive the request. Otherwise the thread may have sent
+      // the operation to the chain. If the client repeats the request, it gets the same transaction.
       return reject(answer.unanswered === 'full' ? 'OVERLOADED' : 'OUTCOME_UNKNOWN')
     },
     async nonces({ chainId, owner, marketAddress }, deadlineAtMs) {
@@ -67,8 +67,8 @@ export function makeRelayService(ports: {
 }
 
 /**
- * Returns the rejection of a request to a relayer thread that has died or does not start. The request was not
- * sent to the thread. The supervisor restarts the thread.
+ * Returns the rejection for a chain whose relayer thread has died or does not start. The rejected operation was not
+ * sent to the thread. The client can retry, because the supervisor restarts the thread.
  */
 function away({ chainId }: RelayedChain): Rejection {
   const detail = `the relayer of chain ${chainId} is restarting: retry shortly`
@@ -76,8 +76,8 @@ function away({ chainId }: RelayedChain): Rejection {
 }
 
 /**
- * Returns a key that is the same for each repetition of a signed request, whatever its unsigned fields are. The key is
- * a hash of the signed fields in a fixed order, so different operations have different keys.
+ * Returns the key of a signed request: a hash of its signed fields in a fixed order. A repeated request has the same
+ * key, even if its unsigned fields differ. Different operations have different keys.
  */
 function relayKey(operation: RelayOperation): RelayKey {
   const { kind, chainId, owner } = operation

@@ -178,8 +178,8 @@ export const SetDelegateBody = Type.Object(
     }),
     maxOpenNotional: uint64({
       description:
-        'Largest total value (price × open size) of the delegate’s open orders, in millionths of the ' +
-        'stablecoin; 0 means no limit',
+        'Maximum sum of price × open size over all open orders that the delegate signed, in ' +
+        'millionths of the stablecoin; 0 means no limit',
     }),
     markets: Type.Array(bytes32<MarketId>({ description: 'Market id' }), {
       maxItems: 1_000,

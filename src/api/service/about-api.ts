@@ -31,7 +31,8 @@ Reads need no authentication. If \`auth.bearer\` of \`GET /api/v1/config\` is tr
 Cancelling all orders always needs a token. A wallet registers a key with a signature (\`POST /api/v1/api-keys\`). A token
 is \`base64url(payload).base64url(signature)\`. The payload is the JSON object \`{"kid": id of the key, "ts": Unix seconds,
 "n": 16 random bytes as hex}\`, and the signature is the key's Ed25519 signature of the payload's bytes. A token is valid
-for five minutes, for one request only.
+for five minutes. If \`auth.singleUse\` of \`GET /api/v1/config\` is true, each token is valid for
+one request only.
 
 ## Errors
 
@@ -62,19 +63,24 @@ const TAGS: Readonly<Record<string, string>> = {
   settlement: 'Settlement of trades on the chain.',
   resolution: 'Resolution of a market: an outcome is proposed, can be disputed, and becomes final.',
   relayer:
-    'Operations on the chain for which the owner of the account only signs (EIP-712, see `signatures` of ' +
-    '`getConfig`). The exchange sends the transactions and pays for them. Error answers also contain ' +
-    '`success: false`.',
+    'Operations on the chain for which the owner of the account pays no gas. The owner only ' +
+    'signs each operation (EIP-712, see `signatures` in the answer of `getConfig`). The exchange ' +
+    'sends the transactions and pays for them. Error answers also contain `success: false`.',
   'quick markets':
-    'Prices of assets, and quick markets. A quick market lasts a short time and is decided by the price of ' +
-    'an asset. Under this heading, prices have eight decimals: `6543210000000` is 65,432.10 dollars.',
-  keys: 'API keys of a wallet. A client makes its bearer tokens itself, with its key; this needs no request.',
+    'Prices of assets, and quick markets. A quick market lasts a short time and is decided by ' +
+    'the price of an asset. Here, the price of an asset is an integer with eight decimals: ' +
+    '`6543210000000` is 65,432.10 dollars.',
+  keys:
+    'API keys of a wallet. A client makes its bearer tokens itself and signs them with its API ' +
+    'key; it sends no request for this.',
   stream:
-    'All live data over one WebSocket. Each message of a channel names the previous message, so clients ' +
-    'detect lost messages. A checksum verifies each book.',
+    'All live data over one WebSocket. Each message of a channel contains the sequence number or ' +
+    'cursor of the previous message. So a client can detect lost messages. A client can check ' +
+    'its copy of a book with the checksum of the book.',
   transparency:
-    'The public log has the events of all markets. It is a transparency log: proofs show that an entry is in ' +
-    'the log and that no entry was changed; they can be checked offline.',
+    'The public log has the events of all markets. It is a transparency log: a client can get ' +
+    'proofs that the log contains an entry, and that no entry was changed. It can check these ' +
+    'proofs offline.',
   operation: 'Configuration and health of the exchange.',
 }
 

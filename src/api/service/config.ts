@@ -42,7 +42,9 @@ export type ConfigFacts = {
   readonly chains: readonly ChainFacts[]
   /** Conditions of the relayer; undefined without a relayer. */
   readonly relayer: RelayerFacts | undefined
-  /** Assets with prices. If `intervalSeconds` is set, there are also quick markets on these assets. */
+  /**
+   * Assets whose prices the exchange shows. If `intervalSeconds` is set, the exchange also has quick markets on them.
+   */
   readonly quickMarkets?: { readonly assets: readonly string[]; readonly intervalSeconds?: number }
 }
 

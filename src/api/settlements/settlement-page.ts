@@ -36,8 +36,8 @@ export async function settlementJson(
     chainId: row.chainId,
     status: STATUS[state],
     blockNumber,
-    // The newest known block may be older than the transaction's block. In this case, the number of confirmations is
-    // raised to 1, because a mined transaction has at least one confirmation.
+    // The newest known block (`head`) may be older than the transaction's block. A mined transaction has at least one
+    // confirmation, so the number is raised to 1.
     confirmations: blockNumber === null ? 0 : Math.max(1, (head ?? blockNumber) - blockNumber + 1),
     submittedAt: Math.floor(row.signedAtMs / 1_000),
     confirmedAt: finishedAtMs === null ? null : Math.floor(finishedAtMs / 1_000),

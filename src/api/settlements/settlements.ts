@@ -79,7 +79,8 @@ const FailedTrade = Type.Object(
     ...way,
     reason: Type.String({
       description:
-        'Reason why the chain rejected the trade: the name that the contract gives to this reason',
+        'Reason why the trade failed: a name such as `InsufficientCollateral`, in some cases ' +
+        'followed by a colon and details',
     }),
     failedAt: Type.Integer({ description: 'Time at which the trade failed, in Unix seconds' }),
   },
@@ -188,9 +189,10 @@ export function listFailedTrades(ports: SettlementSources): AnswerRoute {
     tag: 'settlement',
     summary: `List trades that failed to settle in the last ${FAILED_TRADES_LISTED_HOURS} hours`,
     description:
-      'The list has the newest trades first. `count` is the total number of trades, on all pages. A failed ' +
-      'trade has moved nothing on the chain. Its quantity returns to the order of the trader who was not at ' +
-      'fault. In the same market, the open orders of the trader who was at fault are cancelled.',
+      'The list has the newest trades first. `count` is the total number of trades, on all ' +
+      'pages. A failed trade has moved no money and no shares on the chain. The exchange cancels ' +
+      'all open orders, in the same market, of a trader who caused the failure. The quantity of ' +
+      'the trade returns to the order of a trader who did not cause it.',
     cacheControl: 'no-cache',
     revalidates: true,
     query: pageQuery,
@@ -245,7 +247,7 @@ const Found = Type.Object(
     found: Type.Literal(true),
     txHash: Type.String({
       description:
-        'Hash of the mined transaction; until the transaction is mined, the hash in the request',
+        'Hash under which the transaction was mined; until it is mined, the hash in the request',
     }),
     chainId: Type.Integer(),
     status: Type.String({
@@ -254,8 +256,8 @@ const Found = Type.Object(
     blockNumber: Type.Union([Type.Integer(), Type.Null()]),
     confirmations: Type.Integer({
       description:
-        'Number of blocks from the transaction’s block to the newest block, both included; 0 until the ' +
-        'transaction is confirmed',
+        'Number of blocks from the transaction’s block to the newest block, both included; 0 ' +
+        'until the transaction is in a block',
     }),
     submittedAt: Type.Integer({
       description: 'Time at which the transaction was sent, in Unix seconds',
@@ -265,7 +267,8 @@ const Found = Type.Object(
       description: 'Ids (`tradeId`) of the trades in the transaction',
     }),
     error: Type.String({
-      description: 'Reason why the transaction waits or failed; empty otherwise',
+      description:
+        'Reason why the transaction failed, or why it is not mined yet; empty if there is none',
     }),
   },
   { title: 'Settlement' },
@@ -282,9 +285,9 @@ export function getSettlement({ settlementJson }: SettlementSources): AnswerRout
     tag: 'settlement',
     summary: 'Get the status of a settlement transaction',
     description:
-      'If the exchange signed a transaction again with higher fees, the transaction has several hashes; the ' +
-      'request accepts each of them. If a transaction failed as a whole, the exchange sends its trades in ' +
-      'another transaction.',
+      'To pay higher fees, the exchange can sign a transaction again. The transaction then has ' +
+      'several hashes, and the request accepts each of them. If a whole transaction failed, the ' +
+      'exchange sends its trades in another transaction.',
     cacheControl: 'no-cache',
     params: Type.Object(
       { txHash: bytes32({ description: 'Hash of the transaction' }) },

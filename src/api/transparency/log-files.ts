@@ -22,16 +22,19 @@ const NEVER_CHANGES = 'public, max-age=31536000, immutable'
 const BYTES = 'application/octet-stream'
 const TEXT = 'text/plain; charset=utf-8'
 /**
- * Maximum number of path segments of a tile's index. The index `x001/x234/067.p/17` has four segments, more than any
- * log will need.
+ * Maximum number of path segments of a tile's index. For example, the index `x001/x234/067.p/17` has four segments. No
+ * log will need more.
  */
 const INDEX_SEGMENTS_MAX = 4
-/** Cost of a bundle in reads. A bundle has up to 256 entries of 60 kB; its bytes are charged separately. */
+/**
+ * Cost of a bundle of entries in reads. A bundle has up to 256 entries, each with up to 60 kB. Its bytes are charged
+ * separately.
+ */
 const BUNDLE_WEIGHT = 5
 
 const logId = Type.String({
   pattern: '^[0-9A-Za-z-]{1,64}$',
-  description: 'Random name of the event log',
+  description: 'Id of the event log, as in `path` of `GET /api/v1/transparency`',
   examples: [LOG_ID],
 })
 const partition = Type.String({
@@ -137,9 +140,10 @@ function checkpoints(source: PublicLogSource): AnswerRoute[] {
         operationId: 'getCosignedCheckpoint',
         summary: 'Get the newest checkpoint of a log that a witness has cosigned',
         description:
-          'The answer has the form of `checkpoint`, with the signature of at least one witness (C2SP ' +
-          'tlog-cosignature). This checkpoint is a few seconds older than the newest one. The answer is `NOT_FOUND` if the exchange has no witnesses, ' +
-          'or if none has cosigned yet.',
+          'The answer has the form of `checkpoint`. It contains the signature of at least one ' +
+          'witness (C2SP tlog-cosignature). This checkpoint is a few seconds older than the ' +
+          'newest one. If the exchange has no witnesses, or if no witness has cosigned a ' +
+          'checkpoint yet, the answer is `NOT_FOUND`.',
       },
       ({ cosigned }) => cosigned?.checkpoint,
     ),
@@ -161,9 +165,10 @@ function tiles(source: PublicLogSource): AnswerRoute[] {
       tag: 'transparency',
       summary: 'Get a tile of hashes, or a bundle of entries, of a log',
       description:
-        'The path is that of C2SP tlog-tiles. `level` is 0 to 63, or `entries`. `index` is written in groups of three ' +
-        'digits, such as `x001/234` for 1234. `.p/17` after `index` requests a partial tile of 17 entries. A ' +
-        'tile never changes.',
+        'The path has the form of C2SP tlog-tiles. `level` is 0 to 63 for a tile of hashes, or ' +
+        '`entries` for a bundle of entries. `index` is written in groups of three digits, with ' +
+        'an `x` before each group except the last: `x001/234` is 1234. `.p/17` after `index` ' +
+        'requests a partial tile with the first 17 entries. A tile never changes.',
       cacheControl: NEVER_CHANGES,
       produces: BYTES,
       params: Type.Object(

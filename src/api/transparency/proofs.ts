@@ -25,9 +25,10 @@ type ProofSources = {
 }
 
 const DESCRIPTION =
-  'The answer is a C2SP tlog-proof in text form. It has the entry of the log (in `extra`), the entry’s index, ' +
-  'its inclusion proof, and a signed checkpoint. Clients can save it and check it offline with `sibyl log ' +
-  'proof`. The proof can take about a second to appear; until then the answer is `NOT_FOUND`.'
+  'The answer is a C2SP tlog-proof in text form. It has the entry of the log (in `extra`), the ' +
+  'entry’s index, its inclusion proof, and a signed checkpoint. Clients can save it and check it ' +
+  'offline with `sibyl log proof`. The proof of a new order or trade can be missing for about a ' +
+  'second; until then the answer is `NOT_FOUND`.'
 
 export function proofs(sources: ProofSources): AnswerRoute[] {
   const { source } = sources
@@ -37,7 +38,7 @@ export function proofs(sources: ProofSources): AnswerRoute[] {
       path: '/api/v1/orders/{orderHash}/proof',
       operationId: 'getOrderProof',
       ...{ auth: 'public', cost: 'read', weight: PROOF_WEIGHT, tag: 'transparency' },
-      summary: 'Get a proof that the public log has an order',
+      summary: 'Get a proof that the public log contains an order',
       description: DESCRIPTION,
       produces: TEXT,
       params: Type.Object(
@@ -56,7 +57,7 @@ export function proofs(sources: ProofSources): AnswerRoute[] {
       path: '/api/v1/trades/{tradeId}/proof',
       operationId: 'getTradeProof',
       ...{ auth: 'public', cost: 'read', weight: PROOF_WEIGHT, tag: 'transparency' },
-      summary: 'Get a proof that the public log has the match of a trade',
+      summary: 'Get a proof that the public log contains the record of the match of a trade',
       description: DESCRIPTION,
       produces: TEXT,
       params: Type.Object(

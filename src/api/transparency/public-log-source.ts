@@ -22,7 +22,7 @@ export type PublicLogSource = {
   trees(): Promise<readonly PublishedTree[]> | readonly PublishedTree[]
   tile(partition: number, level: number, index: number): Promise<Uint8Array | undefined>
   entries(partition: number, from: number, count: number): Promise<readonly Uint8Array[]>
-  /** Returns the index of the first leaf whose events are at or after this time. */
+  /** Returns the index of the first leaf (entry) with an event at this time or later; undefined if there is none. */
   leafAt(partition: number, atMs: number): Promise<number | undefined>
   /** Verifier keys of the witnesses to which checkpoints are submitted. */
   readonly witnesses: readonly string[]
@@ -33,7 +33,7 @@ export type PublicLogSource = {
 /** Number of leaves that a search reads at a time. */
 const SEARCH_STEP = 16
 
-/** Returns the newest checkpoint, with the cosignatures that were collected for it. */
+/** Returns the newest checkpoint. If witnesses have cosigned this checkpoint, it includes their cosignatures. */
 export function newestCheckpoint({ checkpoint, cosigned, publishedSize }: PublishedTree): string {
   return cosigned?.size === publishedSize ? cosigned.checkpoint : checkpoint
 }
@@ -47,8 +47,8 @@ export async function treeOf(
 }
 
 /**
- * Returns the offline proof of the first entry that is at or after the given time and for which `holds` is
- * true. Returns undefined if the search finds no such published entry.
+ * Returns the offline proof of the first published entry at or after the given time for which `holds` is true. Searches
+ * at most `PUBLIC_ENTRIES_SEARCHED_MAX` entries. Returns undefined if none of them matches.
  */
 export async function proveEntry(
   source: PublicLogSource,
@@ -75,8 +75,8 @@ async function proofText(
   entry: Uint8Array,
 ): Promise<string> {
   const { partition, cosigned, publishedSize } = tree
-  // If an older checkpoint with cosignatures covers the entry, the proof uses it instead of the newest checkpoint,
-  // because cosignatures of witnesses make a proof stronger.
+  // If the newest cosigned checkpoint covers the entry, the proof uses it, even if a newer checkpoint exists.
+  // Cosignatures of witnesses make a proof stronger.
   const isCosigned = cosigned !== undefined && index < cosigned.size
   const { size, checkpoint } = isCosigned ? cosigned : { ...tree, size: publishedSize }
   const tiles = new Map<string, Promise<Uint8Array | undefined>>()

@@ -1,6 +1,6 @@
 /**
- * `GET /api/v1/transparency/signatures`: signatures of ended orders, and permits of these orders that have expired. The
- * public log contains only the hashes of signatures and permits.
+ * `GET /api/v1/transparency/signatures`: signatures and expired permits of orders that have ended. The public log
+ * contains only the hashes of signatures and permits.
  */
 
 import Type from 'typebox'
@@ -34,9 +34,11 @@ export function signatures(
     ...{ auth: 'public', cost: 'read', weight: 10, tag: 'transparency' },
     summary: 'List the signatures of ended orders',
     description:
-      'The public log has only the SHA-256 of each signature and permit. This request returns the signatures ' +
-      'of orders that have ended. It leaves out orders that are open or unknown. A permit is left out until ' +
-      `${PERMIT_HIDDEN_SEC / 60} minutes after its deadline, because before that any account could submit it.`,
+      'The public log has only the SHA-256 of each signature and permit. This request returns ' +
+      'the signatures and permits of orders that have ended. The answer leaves out orders that ' +
+      `are open or unknown. It leaves out a permit until ${PERMIT_HIDDEN_SEC / 60} minutes after ` +
+      'the permit’s deadline, because any account could submit the permit to the chain before ' +
+      'that.',
     query: Type.Object(
       {
         orders: Type.String({

@@ -1,6 +1,6 @@
 /**
- * Classifies a node's answer to a broadcast. The error texts of different nodes have only a few words in common. The
- * whole error, including its causes, is searched for these words.
+ * Classifies a node's answer to a broadcast. Different nodes use different error texts, with only a few words in
+ * common. So the messages of the error and of all its causes are searched for these words.
  */
 
 import { BaseError } from 'viem'
@@ -8,9 +8,9 @@ import { BaseError } from 'viem'
 /**
  * Meaning of a node's answer to a broadcast:
  * - `known`: the node already has this transaction.
- * - `passed`: the nonce is used: a block has this transaction or another one with the same nonce.
- * - `underpriced`: the node has another transaction with this nonce and wants a higher fee to replace it.
- * - `early`: the node lacks transactions of earlier nonces.
+ * - `passed`: a block already has this transaction, or another one with the same nonce.
+ * - `underpriced`: the fee is below the base fee, or too low to replace another transaction with this nonce.
+ * - `early`: the node lacks transactions with lower nonces.
  * - `poor`: the account cannot pay.
  * - `refused`: the node will never accept this transaction as it is.
  * - `unreachable`: it is unknown whether the node has the transaction.

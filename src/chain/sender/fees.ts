@@ -7,15 +7,17 @@ export type Fees = {
   readonly maxPriorityFeePerGas: bigint
 }
 
-/** Returns fees that allow the base fee to double before the transaction must be signed again. */
+/**
+ * Returns fees that stay high enough until the base fee has doubled. After that, the transaction must be signed again.
+ */
 export function freshFees(baseFee: bigint, tip: bigint): Fees {
   return { maxFeePerGas: 2n * baseFee + tip, maxPriorityFeePerGas: tip }
 }
 
 /**
- * Returns the fees for a replacement of a transaction that offered the fees `before`. Both fields are at least an
- * eighth higher, which the strictest nodes require. Both are also at least the current fees `now`, unless `maxFeeCap`
- * is too low for that. Returns undefined if even an increase by an eighth exceeds `maxFeeCap`.
+ * Returns the fees for the replacement of a transaction that offered the fees `before`. Raises both fields by at least
+ * an eighth, which the strictest nodes require. Raises them to the current fees `now` if these are higher and
+ * `maxFeeCap` allows it. Returns undefined if even an increase by an eighth exceeds `maxFeeCap`.
  */
 export function bumpedFees(before: Fees, now: Fees, maxFeeCap: bigint): Fees | undefined {
   const bumped = {
@@ -24,14 +26,17 @@ export function bumpedFees(before: Fees, now: Fees, maxFeeCap: bigint): Fees | u
   }
   const maxFeePerGas = larger(bumped.maxFeePerGas, bumped.maxPriorityFeePerGas)
   if (maxFeePerGas <= maxFeeCap) return { ...bumped, maxFeePerGas }
-  // The current fees exceed the cap, but an increase of the old fees by an eighth may still be within the cap.
+  // `bumped` exceeds the cap. If the fees `before` plus an eighth do not exceed it, offer the cap as the maximum fee.
   const least = byAnEighth(before.maxFeePerGas)
   const tip = byAnEighth(before.maxPriorityFeePerGas)
   if (least > maxFeeCap || tip > maxFeeCap) return undefined
   return { maxFeePerGas: maxFeeCap, maxPriorityFeePerGas: tip }
 }
 
-/** Limits fees to the cap: waiting is better than paying any price. */
+/**
+ * Limits fees to the cap. While the base fee exceeds the cap, no block includes the transaction: waiting is better than
+ * paying any price.
+ */
 export function cappedFees(fees: Fees, maxFeeCap: bigint): Fees {
   const maxFeePerGas = smaller(fees.maxFeePerGas, maxFeeCap)
   return { maxFeePerGas, maxPriorityFeePerGas: smaller(fees.maxPriorityFeePerGas, maxFeePerGas) }

@@ -11,20 +11,20 @@ export const NEVER = Number.NEGATIVE_INFINITY
 
 export type Entry = {
   row: TransactionRow
-  /** Time at which this process opened or loaded the transaction. */
+  /** Time at which this process signed the transaction, loaded it from the journal, or reopened it after a reorg. */
   openSinceMs: number
   /** Time at which this process last sent the transaction to a node. */
   broadcastAtMs: number
   /**
-   * Time at which the transaction became the first open one. From then on, only the transaction's own fees can delay
-   * it. Undefined while another transaction is first.
+   * Time at which the transaction became the first open one of its lane. From then on, no earlier transaction delays
+   * it, only its own fees. Undefined while an earlier transaction is open.
    */
   firstSinceMs: number | undefined
   receipt: Receipt | undefined
   outcome: TransactionOutcome | undefined
   /**
    * Set while the chain has used the nonce, but no signed form of the transaction has a receipt. Contains the time and
-   * the block at which the sender first noticed this.
+   * the newest block when the sender first saw this state.
    */
   missing: { readonly sinceMs: number; readonly block: number } | undefined
   abandoned: boolean
@@ -32,8 +32,8 @@ export type Entry = {
   /** True if the node's last answer means that the node will never accept the newest signed form. */
   refused: boolean
   /**
-   * True if a reorg reopened the transaction after its end was acknowledged, and the journal does not record the
-   * reopening yet.
+   * True while the journal still has the transaction as ended, although a reorg has reopened it. The next poll stores
+   * the reopened row.
    */
   reopened: boolean
 }

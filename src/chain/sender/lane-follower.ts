@@ -17,7 +17,7 @@ type FollowerParts = {
   readonly ledger: LaneLedger
   readonly outbox: LaneOutbox
   readonly nowMs: () => number
-  /** Called when a block could not be checked after a reorg; the next poll checks again. */
+  /** Called if the node cannot show whether a transaction's block is still in the chain. The next poll checks again. */
   readonly unchecked: () => void
 }
 
@@ -79,8 +79,8 @@ export function makeLaneFollower(parts: FollowerParts) {
   }
 
   /**
-   * Handles a used nonce for which no form of the transaction has a receipt. The transaction counts as lost
-   * only after `lostAfterMs` and `confirmations` more blocks, because the node's receipts may lag.
+   * Handles a transaction whose nonce is used, although none of its signed forms has a receipt. The node's receipts may
+   * lag. So the transaction counts as lost only after `lostAfterMs` and `confirmations` more blocks.
    */
   async function missed(entry: Entry, view: View): Promise<void> {
     entry.missing ??= { sinceMs: view.nowMs, block: view.head.number }
@@ -109,8 +109,8 @@ export function makeLaneFollower(parts: FollowerParts) {
     const isBelow = blockNumber <= view.head.number
     const canonical = isBelow ? await node.block(blockNumber) : undefined
     if (canonical !== undefined) return canonical.hash !== blockHash
-    // Every block below the chain's head exists. A node that does not have the block is behind the node that reported
-    // the head.
+    // If the node lacks a block at or below the head, the node only lags. In this case, the block does not count as
+    // gone, and the next poll checks again.
     if (isBelow || !view.trusted) parts.unchecked()
     return !isBelow && view.trusted
   }

@@ -23,8 +23,8 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
   const entries = new Map<number, Entry>()
   let recovered = false
   let nextNonce = 0
-  // Revisions start at the current time in milliseconds. So a late write of an earlier process has a lower revision
-  // than any row of this process.
+  // Revisions start at the current time in milliseconds. A late write of an earlier process then has a lower revision,
+  // so it cannot replace a row of this process.
   let revision = nowMs()
 
   async function save(row: TransactionRow): Promise<TransactionRow> {
@@ -75,8 +75,8 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
   }
 
   /**
-   * Stops watching finished transactions without a block, or with a block that is too deep for a reorg. If more than
-   * `WATCHED_MAX` finished transactions remain, stops watching the oldest.
+   * Drops finished transactions that no reorg can undo: those without a block, and those more than `watchBlocks` below
+   * the head. If more than `WATCHED_MAX` others remain, drops the oldest.
    */
   function forget(headNumber: number): void {
     let watched = 0

@@ -51,21 +51,21 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
   }
 
   /**
-   * Signs the transaction again with higher fees; an abandoned transaction becomes a blank one. Stores the new form and
-   * sends it.
+   * Signs the transaction again with higher fees, stores the new form, and sends it. If the transaction is abandoned,
+   * the new form is blank: it only uses up the nonce.
    */
   async function replace(entry: Entry, view: View): Promise<void> {
     const { row } = entry
     const blank = entry.abandoned && !isBlank(entry)
     const call = blank ? blankPayload(account.address) : payloadOf(row.raw, account.address)
     const current = await node.currentFees(view.head.baseFee)
-    // A refused transaction is in no node's pool. So the blank transaction that replaces it may offer the current fees,
-    // up to the cap, even if these fees are not higher than the refused ones.
+    // An increase of the fees may exceed the cap. For the blank replacement of a refused transaction, then offer the
+    // current fees, at most the cap: no node's pool has the refused transaction, so no increase is needed.
     const fees =
       bumpedFees(offeredBy(row), current, policy.maxFeeCap) ??
       (blank && entry.refused ? cappedFees(current, policy.maxFeeCap) : undefined)
     if (fees === undefined) {
-      note(entry, 'the fees of the transaction have reached the allowed maximum')
+      note(entry, 'higher fees for the transaction would exceed the maximum fee in the settings')
       if (due(entry.broadcastAtMs, policy.rebroadcastAfterMs)) await broadcast(entry)
       return
     }
@@ -102,8 +102,8 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
   }
 
   /**
-   * Sends a blank transaction for each missing nonce below a transaction that has been open for
-   * `bumpAfterMs`, because a missing nonce blocks all later nonces.
+   * Fills gaps between nonces, because a missing nonce blocks all later nonces. If a transaction has been open for
+   * `bumpAfterMs`, sends a blank transaction for each missing nonce below it.
    */
   async function fillGaps(view: View): Promise<void> {
     const stuck = ledger
@@ -133,8 +133,8 @@ function note(entry: Entry, error: string): void {
 }
 
 /**
- * Returns whether the transaction must be replaced immediately: no block would include its newest signed
- * form, or it was abandoned and is not blank yet.
+ * Returns whether the transaction must be replaced at once. This is the case if the fees of its newest signed form are
+ * too low. It is also the case if the transaction was abandoned and its newest signed form is not blank.
  */
 function isHopeless(entry: Entry, { head }: View): boolean {
   const tooCheap = BigInt(entry.row.maxFeePerGas) < head.baseFee

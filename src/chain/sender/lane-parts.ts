@@ -13,8 +13,8 @@ export type LaneOptions = {
   readonly nowMs: () => number
   readonly policy?: Partial<SenderPolicy>
   /**
-   * A faster Keccak-256 function for large transactions. By default, viem's function is used: for large transactions,
-   * it takes longer than the rest of signing.
+   * Replaces viem's Keccak-256 function by a faster one. For a large transaction, hashing with viem's function takes
+   * longer than the rest of signing.
    */
   readonly keccak256?: Keccak256
   /** Called with every error that the lane recovers from. */
@@ -26,7 +26,7 @@ type View = {
   readonly head: Head
   /** The sender's next nonce at the newest block. */
   readonly count: number
-  /** True if data that the node does not have counts as missing on the chain. */
+  /** True if data that the node lacks counts as missing from the chain. False if the node may only lag. */
   readonly trusted: boolean
   /** True if the chain may have replaced blocks that were seen earlier. */
   readonly forked: boolean

@@ -1,6 +1,6 @@
 /**
- * Makes a lane, the only sender of one key on one chain. `sender.ts` documents what a lane guarantees; this file
- * stores, sends, follows and ends transactions.
+ * Makes a lane, which sends all transactions of one key on one chain. This file stores, sends, follows and ends
+ * transactions. `sender.ts` documents what a lane guarantees.
  */
 
 import assert from 'node:assert/strict'
@@ -54,8 +54,8 @@ export function makeLane(options: LaneOptions): TransactionSender {
       })
     }
     if (!counted) {
-      // The journal may be from an older copy of the database, without the newest transactions. So the nonces that the
-      // chain and the node's pool already use are skipped.
+      // The journal may come from an older copy of the database, and lack the newest transactions. The chain or the
+      // node's pool already uses their nonces, so skip these nonces.
       ledger.skipTo(await node.transactionCount('pending'))
       counted = true
     }
@@ -126,8 +126,8 @@ export function makeLane(options: LaneOptions): TransactionSender {
 }
 
 /**
- * Makes two functions. One decides whether data that a node does not have counts as gone. The other decides whether the
- * chain may have replaced blocks since the last poll.
+ * Makes the checks with which a poll starts. They decide whether data that the node lacks counts as gone, and whether
+ * the chain may have replaced blocks since the last poll.
  */
 function makeDoubt(
   { nowMs }: Pick<LaneOptions, 'nowMs'>,
@@ -138,14 +138,14 @@ function makeDoubt(
   let highest = 0
   let freshAtMs = nowMs()
   /**
-   * True if the next poll must check for replaced blocks in any case, because the last check failed or was not
+   * True if the next poll must assume that the chain has replaced blocks, because the last check failed or was not
    * reliable.
    */
   let recheck = true
 
   /**
-   * Returns whether data that the node does not have counts as gone. While the node's head is behind a head seen
-   * earlier, returns false for up to `doubtMs`.
+   * Returns whether data that the node lacks counts as gone. If the node's head is below an earlier head, the node may
+   * lag. In this case, returns false for up to `doubtMs`.
    */
   function believe(head: Head): boolean {
     if (head.number >= highest || nowMs() - freshAtMs >= policy.doubtMs) {
@@ -158,7 +158,8 @@ function makeDoubt(
 
   /**
    * Returns whether the chain may have replaced blocks since the last poll; true in the first poll. Returns undefined
-   * if the node does not have the last poll's block. Such a node is behind the node that reported the head.
+   * if the node lacks a block at the height of the last poll's head. This node then lags behind the node that reported
+   * `head`, so the comparison is impossible.
    */
   async function isForked(head: Head): Promise<boolean | undefined> {
     if (previous === undefined) return true
@@ -173,9 +174,9 @@ function makeDoubt(
       recheck = true
     },
     /**
-     * Returns whether to trust the node about missing data (`trusted`), and whether the chain may have
-     * replaced blocks since the last poll (`forked`). `settle` stores the newest block for the comparison in
-     * the next poll.
+     * Compares the head with earlier heads. `trusted` is true if data that the node lacks counts as gone. `forked` is
+     * true if the chain may have replaced blocks since the last poll. `settle` stores this head for the next
+     * comparison.
      */
     async weigh(head: Head) {
       const trusted = believe(head)

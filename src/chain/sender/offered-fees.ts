@@ -1,7 +1,7 @@
 /**
- * Computes the fees that a transaction signed now would offer. Simulations use the same fees, because the code of a
- * trader's account (EIP-7702) may read `tx.gasprice` and `block.basefee`. Both values are 0 in a simulation without
- * fees.
+ * Computes the fees that a transaction would offer if it were signed now. Simulations offer the same fees, because the
+ * code of a trader's account (EIP-7702) may read `tx.gasprice` and `block.basefee`. Without fees, a simulation sets
+ * both values to 0.
  */
 
 import { type Hex, hexToBigInt, numberToHex, type PublicClient } from 'viem'

@@ -1,45 +1,46 @@
 /**
- * Sends transactions from the exchange's own keys, and follows each until the chain has decided.
+ * Sends transactions from the exchange's own keys, and follows each transaction until its result on the chain is final.
  *
- * viem's `sendTransaction` with its nonce manager signs and broadcasts in one step and keeps nonces in
- * memory. If the process were killed in between, there would be no record of the sent transaction. So viem
- * signs, encodes and reads here, and this module decides what is sent when. The reason is safety, not speed.
+ * viem's `sendTransaction` with its nonce manager signs and broadcasts in one step, and keeps nonces in memory. If the
+ * process were killed during this step, no record of the sent transaction would exist. So this module uses viem only to
+ * sign, encode and read, and decides itself what is sent when. The reason is safety, not speed.
  *
- * A **lane** is one key on one chain, and the only sender of that key. The lane assigns nonces itself. It
- * signs a transaction, stores it in the journal, and only then broadcasts it. After a kill at any moment the
- * journal has every transaction that may have been sent, and the next process sends the same bytes again.
- * Sending the same bytes twice is harmless, because a nonce is used once. So if the result is in doubt (no
- * answer, an error, a node that lost the transaction), the lane broadcasts again and checks.
+ * A **lane** is the only sender of one key on one chain. The lane assigns nonces itself. It signs a transaction, stores
+ * it in the journal, and only then broadcasts it. If the process is killed, the journal has every transaction that may
+ * have been sent. The next process sends the same bytes again. Sending the same bytes twice is harmless, because a
+ * nonce is used only once. So if the result of a broadcast is unknown (no answer, an error, a node that lost the
+ * transaction), the lane broadcasts again.
  *
- * There is no timer. The owner calls `poll` at any rate. Each call reads the chain once and takes the steps
+ * There is no timer. The owner of the lane calls `poll` at any rate. Each call reads the chain once and takes the steps
  * that are due by the given clock:
- * - Not in a block: the lane broadcasts the transaction again every `rebroadcastAfterMs`. It signs the first
- *   open transaction again after `bumpAfterMs`, with fees at least an eighth higher in both fields. It does
- *   so at once if the base fee exceeds the offered fee, or if a node calls the transaction underpriced. Every
- *   signed form is stored, because any of them may be mined.
- * - Refused for good by a node, or not in a block after `giveUpAfterMs`: the lane replaces the transaction by
- *   a blank one, which only uses up the nonce, so that later transactions can proceed. The transaction ends
+ * - A transaction is in no block: the lane broadcasts it again every `rebroadcastAfterMs`. After `bumpAfterMs`, it
+ *   signs the first open transaction again, with both fee fields at least an eighth higher. If the base fee exceeds the
+ *   offered fee, or a node calls the transaction underpriced, the lane signs it again at once. Every signed form is
+ *   stored, because any of them may be mined.
+ * - A node refuses a transaction for good, or no block includes it within `giveUpAfterMs`: the lane replaces it by a
+ *   blank transaction, which only uses up the nonce. Later transactions can then proceed. The replaced transaction ends
  *   as `cancelled`.
- * - Mined: once `confirmations` blocks follow its block, the transaction is `finished`.
- * - Nonce used, but none of our signed forms has a receipt: after `lostAfterMs` the transaction is `lost`.
- * - Block no longer in the chain: the transaction has `vanished`, even up to `watchBlocks` blocks after it
- *   was finished. It is open again, and the next poll sends it again unless the owner abandons it.
+ * - A transaction is mined: once `confirmations` blocks follow its block, it is `finished`.
+ * - The nonce is used, but none of the transaction's signed forms has a receipt: after `lostAfterMs` the transaction is
+ *   `lost`.
+ * - The transaction's block is no longer in the chain: the transaction has `vanished`. This can happen up to
+ *   `watchBlocks` blocks after it was finished. It is open again, and the next poll sends it again unless the owner
+ *   abandons it.
  *
- * A node may lag. If its head is below a head seen earlier, missing data counts as gone only after `doubtMs`.
- * If a node lacks a block below a head that another node reported, the lane does not trust the node at all:
- * the next poll asks again.
+ * A node may lag. If its head is below a head seen earlier, data that it lacks counts as gone only after `doubtMs`. If
+ * a node lacks a block below a head that another node reported, the lane draws no conclusion: the next poll asks again.
  *
- * Protocol of the owner:
+ * Protocol of the owner (`*`: any number of times, `|`: or, `→`: returns):
  *
  * recover, *[ send | poll → *news | acknowledge | abandon ]
  *
- * A transaction stays open in the journal until the owner acknowledges its end. After a restart every
- * unacknowledged end is reported again, so an owner must accept repeated reports and can never miss one.
+ * A transaction stays open in the journal until the owner acknowledges its end. After a restart, every unacknowledged
+ * end is reported again. So an owner never misses an end, and must accept repeated reports.
  *
- * Example: nonce 7 is signed at 30 gwei and broadcast; the process is killed. The next process loads row 7
- * and broadcasts the same bytes ("already known"). The base fee rises to 45: a second form at 100 gwei is
- * stored and broadcast. The first form is mined anyway; `finished` names its hash. The owner acts on the
- * receipt and acknowledges, and row 7 is closed.
+ * Example: nonce 7 is signed at 30 gwei and broadcast, and the process is killed. The next process loads row 7 and
+ * broadcasts the same bytes ("already known"). The base fee rises to 45 gwei, so a second form at 100 gwei is stored
+ * and broadcast. The first form is mined anyway, and `finished` names its hash. The owner acts on the receipt and
+ * acknowledges the end, and row 7 is closed.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -57,8 +58,8 @@ export type Journal = {
     readonly watchBlocks: number
   }): Promise<{ readonly rows: readonly TransactionRow[]; readonly lastNonce: number }>
   /**
-   * Stores the row; the row is durable once the promise resolves. The row replaces a row of the same nonce that has a
-   * lower revision.
+   * Stores the row durably before the promise resolves. If the journal has a row with the same nonce and a lower
+   * revision, the new row replaces it.
    */
   save(row: TransactionRow): Promise<void>
 }
@@ -112,9 +113,7 @@ export type TransactionName = { readonly sender: Address; readonly nonce: number
 
 /** Sends transactions by one lane, or by several lanes that share the work. */
 export type TransactionSender = {
-  /**
-   * Reads the journal once and returns open transactions. `send` and `poll` also read the journal first if necessary.
-   */
+  /** Returns open transactions. The first call of `recover`, `send` or `poll` reads the journal; later calls do not. */
   recover(): Promise<readonly TransactionRow[]>
   /**
    * Signs and stores a transaction, and tries once to broadcast it. Resolves even if the broadcast failed, because
@@ -126,8 +125,8 @@ export type TransactionSender = {
   /** Records that the owner has handled the end of the transaction. */
   acknowledge(name: TransactionName): Promise<void>
   /**
-   * Abandons the transaction. Once it is the first open transaction, `poll` replaces it by a blank one, which does
-   * nothing.
+   * Abandons the transaction. Once it is the first open transaction, `poll` replaces it by a blank transaction, which
+   * only uses up the nonce.
    */
   abandon(name: TransactionName): void
   /** Returns open transactions in the order of nonces. */
@@ -142,8 +141,8 @@ export type SenderPolicy = {
   readonly rebroadcastAfterMs: number
   readonly bumpAfterMs: number
   /**
-   * If a transaction is in no block this many milliseconds after it was opened or loaded, it is replaced by
-   * one that does nothing.
+   * Milliseconds after which a transaction that is in no block is replaced by a blank one, which only uses up the
+   * nonce. The time starts when this process signs, loads or reopens the transaction.
    */
   readonly giveUpAfterMs: number
   readonly lostAfterMs: number

@@ -33,8 +33,8 @@ export function makeSigner(options: {
   readonly account: LocalAccount
   readonly chainId: number
   /**
-   * A faster Keccak-256 function for large transactions. By default, viem's function is used: for large transactions,
-   * it takes longer than the rest of signing.
+   * Replaces viem's Keccak-256 function by a faster one. For a large transaction, hashing with viem's function takes
+   * longer than the rest of signing.
    */
   readonly keccak256?: Keccak256
 }): Signer {

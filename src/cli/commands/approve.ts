@@ -1,7 +1,4 @@
-/**
- * `sibyl approve` and `sibyl redeem`: lets the exchange move a trader's funds, and redeems the payouts of resolved
- * markets.
- */
+/** `sibyl approve` lets the exchange move a trader's funds. `sibyl redeem` redeems the payouts of resolved markets. */
 
 import type { RelayMarket } from '#client/relayer.ts'
 import { CommandError, OptionError } from '#devnet/command.ts'

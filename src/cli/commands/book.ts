@@ -17,7 +17,7 @@ export const book = command({
   options: {
     depth: { value: '<n>', help: 'number of prices on each side', default: '10' },
     implied: {
-      help: 'adds levels implied by orders of the other outcome, in a complementary market',
+      help: 'in a complementary market, also shows the levels that orders of the other outcome imply',
     },
     ...MOMENT_OPTIONS,
     ...READ_OPTIONS,

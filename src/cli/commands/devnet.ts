@@ -1,6 +1,6 @@
 /**
- * `sibyl warp`, `sibyl market create` and `sibyl maker`: moves the clock of a devnet, creates a market, and quotes in
- * open markets.
+ * `sibyl warp` moves the clock of a devnet, `sibyl market create` creates a market, and `sibyl maker` quotes in open
+ * markets.
  */
 
 import type { Config } from '#client/answers.ts'
@@ -122,7 +122,7 @@ export const maker = command({
     },
     assets: {
       value: '<names>',
-      help: 'assets whose quick markets are quoted, too',
+      help: 'assets whose quick markets also get quotes, separated by commas',
       default: 'BTC,ETH',
     },
     'key-file': SIGN_OPTIONS['key-file'],
@@ -145,7 +145,10 @@ export const maker = command({
   },
 })
 
-/** Returns the client of the market maker and, on the local chain, the client of a taker that trades with the maker. */
+/**
+ * Returns the client of the market maker. If a demo account is the maker, also returns the client of a taker that
+ * trades with it.
+ */
 async function makerOf(
   values: Parameters<typeof keyOf>[0],
   io: Parameters<typeof keyOf>[1],
@@ -154,8 +157,8 @@ async function makerOf(
   if (config.chains.length === 0)
     throw new CommandError('this exchange has no chain configured, so nothing can be signed')
   const onDevnet = config.chains.some(({ chainId }) => chainId === DEVNET_CHAIN_ID)
-  // On the devnet, the trader from the environment does not quote, because the quotes would match that
-  // trader's other orders.
+  // If the exchange has the local chain and the command line names no trader, a demo account quotes. The trader from
+  // the environment does not quote then, because the quotes would match that trader's other orders.
   if (isTraderNamed(values) || !onDevnet) {
     return { maker: await tradingClient(values, io, config, keyOf(values, io, onDevnet)) }
   }

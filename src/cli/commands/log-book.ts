@@ -58,7 +58,7 @@ export const logBook = command({
       }
       return 0
     }
-    throw new CommandError('the public log does not contain this market at the given moment')
+    throw new CommandError('the public log has no event of this market up to the given moment')
   },
 })
 

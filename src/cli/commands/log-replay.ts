@@ -63,9 +63,13 @@ export const logReplay = command({
       const { counts, hasEnded } = await replayLog(log, places, (order, chainId) => {
         const domain = domains.get(chainId)
         if (domain === undefined)
-          throw new OptionError(`the configuration of the exchange lacks chain ${chainId}`)
+          throw new OptionError(
+            `the log has orders on chain ${chainId}, which GET /api/v1/config does not list`,
+          )
         if (orderHash(order, domain) !== order.orderHash) {
-          throw new CommandError(`order ${order.orderHash}: its hash does not match its terms`)
+          throw new CommandError(
+            `order ${order.orderHash}: this hash in the log is not the hash of the order's terms`,
+          )
         }
         if (!values['no-signatures']) orders.push({ ...order, chainId })
       })
@@ -91,8 +95,8 @@ export const logReplay = command({
 })
 
 /**
- * Replays a log. `places` maps each market to the log that opened the market. A market in two logs is an
- * error, because the sequence of its matches would be undefined.
+ * Replays one log. `places` is shared by all logs, and maps each market to the log that opened it. Throws if two logs
+ * open the same market, because the order of that market's matches would be undefined.
  */
 async function replayLog(
   log: NamedLog,
@@ -107,7 +111,8 @@ async function replayLog(
     const [first] = events
     if (index === 0 && first !== undefined && first.offset !== 1) {
       throw new CommandError(
-        `${log.origin} begins at event ${first.offset}; earlier events are not public, so the log cannot be replayed`,
+        `the log ${log.origin} begins at offset ${first.offset}, not at offset 1: the earlier ` +
+          'events are not public, so the log cannot be replayed',
       )
     }
     for (const event of events) {
@@ -116,7 +121,8 @@ async function replayLog(
       const other = places.get(event.marketId)
       if (other !== undefined) {
         throw new CommandError(
-          `market ${event.marketId} is in two logs, ${other} and ${log.origin}`,
+          `market ${event.marketId} is in two logs, ${other} and ${log.origin}, but each market ` +
+            'must be in one log only',
         )
       }
       places.set(event.marketId, log.origin)
@@ -128,8 +134,8 @@ async function replayLog(
 const OTHERS_SHOWN_MAX = 20
 
 /**
- * Recovers the signers of orders that have ended. `others` lists orders whose signer is neither the trader nor a
- * delegate; `unsigned` counts ended orders whose signature the exchange does not show.
+ * Recovers the signers of orders that have ended. `others` lists orders that neither the trader nor a delegate signed.
+ * `unsigned` counts ended orders whose signature the exchange does not publish. With `isStrict`, throws in both cases.
  */
 async function checkSigners(
   url: string,
@@ -209,13 +215,14 @@ async function signerOf(
   const named = `order ${order.orderHash as OrderHash}`
   if (signatureHash(signature, hexSha256) !== order.signatureHash) {
     throw new CommandError(
-      `${named}: the signature from the exchange does not match the hash in the log`,
+      `${named}: the exchange publishes a signature whose hash is not the signature hash in the ` +
+        'log',
     )
   }
   // The exchange hides a permit until the permit has expired, so a missing permit is not an error.
   if (permit !== undefined && permitHash(permit, hexSha256) !== order.permitHash) {
     throw new CommandError(
-      `${named}: the permit from the exchange does not match the hash in the log`,
+      `${named}: the exchange publishes a permit whose hash is not the permit hash in the log`,
     )
   }
   return recoverSigner(order.orderHash, signature)

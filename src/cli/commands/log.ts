@@ -77,14 +77,15 @@ function keptIn(folder: string | undefined): Checkpoint[] {
     const checkpoint = parseCheckpoint(readFileSync(join(folder, name), 'utf8'))
     if (checkpoint !== undefined) return checkpoint
     throw new CommandError(
-      `${join(folder, name)} is damaged: without this file, a rewritten log cannot be detected`,
+      `the checkpoint ${join(folder, name)} is damaged, so a rewritten log cannot be detected: ` +
+        'restore this file from a copy',
     )
   })
 }
 
 /**
- * Throws if a log that was verified before is no longer listed. An exchange that has rewritten a log could hide this by
- * no longer listing the log.
+ * Throws if the exchange no longer lists a log that was verified before. Otherwise an exchange could rewrite a log, and
+ * hide the change by no longer listing the log.
  */
 function requireAll(logs: readonly NamedLog[], origins: readonly string[]): void {
   const missing = origins.find((origin) => !logs.some((log) => log.origin === origin))
@@ -94,7 +95,10 @@ function requireAll(logs: readonly NamedLog[], origins: readonly string[]): void
   )
 }
 
-/** State of a log's verification: the hash tree of the verified entries, and the reader of their events. */
+/**
+ * State of a log's verification between two rounds: the hash tree of the verified entries, and the reader of their
+ * events.
+ */
 type Followed = { readonly builder: TreeBuilder; readonly read: (entry: Uint8Array) => unknown }
 
 async function verifyLog(
@@ -115,7 +119,10 @@ async function verifyLog(
   const older = before === undefined ? undefined : parseCheckpoint(before)
   const seen = Math.max(builder.size, older?.head.size ?? 0)
   if (size < seen) {
-    throw new CommandError(`${origin} has ${size} entries, fewer than the ${seen} seen before`)
+    throw new CommandError(
+      `${origin} has ${size} entries, fewer than the ${seen} that were verified before: a log ` +
+        'must not become shorter',
+    )
   }
   if (older !== undefined) await proveConsistency(log, older, checkpoint)
   await verifyEntries(log, checkpoint, builder, read)
@@ -145,7 +152,9 @@ export const logProof = command({
         : (await namedLogs(urlOf(values, io), undefined)).map(({ key }) => key)
     const key = keyFor(opened?.note, origin, keys)
     if (key === undefined)
-      throw new CommandError(`no trusted key belongs to ${origin ?? 'this proof'}`)
+      throw new CommandError(
+        `no trusted key belongs to ${origin ?? 'this proof'}: give its verifier key with --key`,
+      )
     const witnesses = keysOf('witness', values.witness)
     const { entry, index, head, cosigners } = verifyInclusionText(text, key, witnesses)
     for (const { name } of witnesses) {
@@ -187,7 +196,9 @@ export const logReceipt = command({
         : keysOf('key', values.key)
     const key = keyFor(parseNote(text), origin, keys)
     if (key === undefined)
-      throw new CommandError(`no trusted key belongs to ${origin ?? 'this receipt'}`)
+      throw new CommandError(
+        `no trusted key belongs to ${origin ?? 'this receipt'}: give its verifier key with --key`,
+      )
     const receipt = openReceipt(text, key)
     const index =
       receipt.status === 'accepted'
@@ -219,8 +230,8 @@ async function acceptedAt(
     )
   }
   const { head, lines } = readEntry(entry)
-  // A long match is split into pieces over several entries. An entry with a piece contains no whole event, so its
-  // market and sequence number are not compared.
+  // A long match is split into pieces over several entries. Such an entry contains no whole event, so there is no
+  // market and sequence number to compare.
   const events = head.pieces === undefined ? eventsIn(lines, head.first) : []
   const isLate = events.every((each) => each.marketId !== marketId || each.seq > seq)
   if (events.length > 0 && isLate) {

@@ -100,8 +100,8 @@ const CREATE_OPTIONS = '--days 7 --max-size 100 --max-notional 500'
 type Delegated = Awaited<ReturnType<typeof traderOf>> & { readonly delegation: Delegate }
 
 /**
- * Returns the account of `--for`, with the key of its delegate. Rejects the account's own key: a prompt can
- * mislead the program that uses the key, and the exchange enforces limits only for delegates.
+ * Returns the account that `--for` names, with the key of its delegate. Throws if the key is the account's own. A
+ * prompt can mislead the program that uses the key, and the exchange enforces limits only for delegates.
  */
 async function delegateOf(
   values: Parameters<typeof traderOf>[0],
@@ -142,10 +142,14 @@ function instructionsOf({ address, delegation }: Delegated, limits: TradingLimit
   const { sizeMax, notionalMax, isLive } = limits
   return [
     `Trades for ${address} with the key of a delegate, until ${showTime(until)} UTC.`,
-    `The exchange refuses orders above ${showAmount(maxOrderSize)} shares, and open orders above ` +
-      `${showAmount(maxOpenNotional)} dollars together${markets.length === 0 ? '' : `, and all markets but ${markets.join(', ')}`}.`,
-    `This server refuses orders above ${showAmount(sizeMax)} shares, and orders that can lose more than ` +
-      `${showAmount(notionalMax)} dollars together.`,
+    `The exchange refuses an order of more than ${showAmount(maxOrderSize)} shares. All open ` +
+      `orders of the delegate may be worth at most ${showAmount(maxOpenNotional)} dollars in ` +
+      'total.',
+    ...(markets.length === 0
+      ? []
+      : [`Orders are allowed only in these markets: ${markets.join(', ')}.`]),
+    `This server refuses an order of more than ${showAmount(sizeMax)} shares. All orders of this ` +
+      `run may lose at most ${showAmount(notionalMax)} dollars in total.`,
     isLive ? 'Orders are placed.' : 'It is a dry run: orders are checked and not placed.',
   ].join(' ')
 }

@@ -9,7 +9,7 @@ import { traderOf, traderReading } from '../connect.ts'
 import { findMarket } from '../find-market.ts'
 import { showAmount, showId, showJson, showTable, showTime } from '../show.ts'
 
-/** Error codes of a cancel whose order has already ended, so that nothing remains to be cancelled. */
+/** Error codes of a cancel that has nothing to do, because the order has already ended. */
 const ENDED: ReadonlySet<string> = new Set(['ORDER_CLOSED', 'ORDER_NOT_FOUND', 'MARKET_CLOSED'])
 
 export const orders = command({

@@ -31,7 +31,7 @@ function placing(side: 'buy' | 'sell'): Command {
       'post-only': { help: 'the market rejects the order if it would match at once' },
       'book-within': {
         value: '<ms>',
-        help: 'time after which the market rejects the order instead of processing it',
+        help: 'milliseconds until the market must process the order; later, it rejects the order',
       },
       label: {
         value: '<text>',

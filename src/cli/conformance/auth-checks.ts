@@ -21,8 +21,8 @@ function token(kid: string, atMs: number): string {
 }
 
 /**
- * Checks the error message for an invalid token. Sends the request that cancels all orders: every server requires a
- * token for this request, and an invalid token cancels nothing.
+ * Checks the error message for an invalid token, with the request that cancels all orders. Every server requires a
+ * token for this request. With an invalid token, it cancels nothing.
  */
 async function demandWords(world: World, header: string | undefined, words: string): Promise<void> {
   const headers = header === undefined ? {} : { authorization: header }
@@ -90,7 +90,7 @@ export const AUTH_CHECKS: readonly Check[] = [
       // server accepted the token.
       demandEqual('rejection of a valid token to be', first.status === 401, false)
       if (auth.singleUse)
-        demandEqual('the status of a second use of a token to be', (await use()).status, 401)
+        demandEqual('the status of a request with a used token to be', (await use()).status, 401)
     },
   },
   {
@@ -99,7 +99,7 @@ export const AUTH_CHECKS: readonly Check[] = [
     async run(world) {
       const { apiKey, revoke } = traderOf(world)
       const key = await apiKey()
-      // This check runs last, because the other checks need the key.
+      // This check revokes the key, so it runs after all other checks that need the key.
       await revoke()
       const used = `Bearer ${await mintToken(key, await world.nowMs())}`
       await demandWords(world, used, 'API key is inactive')

@@ -1,6 +1,7 @@
 /**
- * The endpoints that the API of every server must have: access, parameters and answers. The list is written by hand, so
- * that a change of the routes or of the served document cannot change it. Tests of the API use this list too.
+ * The endpoints that the API of every server must have: access, parameters and answers. The list is written by hand. It
+ * is not derived from the routes or the OpenAPI document, so that a wrong change in either of them fails a check. Tests
+ * of the API use this list too.
  */
 
 export type Endpoint = {
@@ -90,7 +91,7 @@ function endpointOf(row: string): Endpoint {
   const [plain = '', sometimes = ''] = answer.split(/[()]/)
   const [named = '', entries] = plain.split(/[[\]]/)
   const fields = wordsOf(named)
-  // In the text before the brackets, the last word is the name of the list.
+  // If the answer has a list, the last word before the brackets is the name of the list.
   const list = entries === undefined ? undefined : fields.pop()
   const query = takes.filter((word) => word.startsWith('?')).map((word) => word.slice(1))
   return {

@@ -60,7 +60,7 @@ export const EVENT_CHECKS: readonly Check[] = [
   },
   {
     id: 'events.pages',
-    says: 'pages of events have each event once, in every order',
+    says: 'the pages of GET /events contain no event twice, in any sort order',
     async run(world) {
       for (const sort of ['newest', 'ending', 'category']) {
         const seen: string[] = []
@@ -81,7 +81,7 @@ export const EVENT_CHECKS: readonly Check[] = [
   },
   {
     id: 'events.one',
-    says: 'GET /events/{slug} has all markets of the event, and each of them names it',
+    says: 'GET /events/{slug} lists all markets of the event, and each market names the event',
     async run(world) {
       const event = await one(world, await anEvent(world))
       demandShape('the event', event, EVENT)
@@ -95,7 +95,7 @@ export const EVENT_CHECKS: readonly Check[] = [
   },
   {
     id: 'events.prices',
-    says: 'an exclusive event has the sum of its YES prices and the gap, another event has none',
+    says: 'the field prices has yesSum and gap in an exclusive event, and is null in any other',
     async run(world) {
       const event = await one(world, await anEvent(world))
       if (event.exclusive) {

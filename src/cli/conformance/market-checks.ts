@@ -56,7 +56,7 @@ export const MARKET_CHECKS: readonly Check[] = [
   },
   {
     id: 'markets.pages',
-    says: 'read page by page, the list has the same markets in the same order, each once',
+    says: 'the pages of GET /markets contain each market of the whole list once, in the same order',
     async run(world) {
       const pageOf = async (query: string) => (await world.ask(`/markets${query}`)).body as Page
       const { markets: whole, nextCursor } = await pageOf('')
@@ -71,8 +71,8 @@ export const MARKET_CHECKS: readonly Check[] = [
       }
       demandEqual('ids that appear twice', ids.length - new Set(ids).size, 0)
       if (nextCursor !== null || cursor !== null) return
-      // The pages may have a market that was created after the whole list was read, so the comparison ignores
-      // such markets.
+      // A market may have been created after the whole list was read. The pages then contain it, so the comparison
+      // ignores markets that are not in the list.
       const listed = whole.map(({ id }) => id)
       const paged = ids.filter((id) => listed.includes(id))
       demandEqual(
@@ -129,7 +129,7 @@ export const MARKET_CHECKS: readonly Check[] = [
   },
   {
     id: 'book.outcomes',
-    says: 'YES is 0 and NO is 1; without an outcome the book has the orders of both',
+    says: 'outcome=0 is YES and outcome=1 is NO; without outcome, the book has the orders of both',
     async run(world) {
       const bookOf = async (query: string) => {
         const { bids, asks } = await readBook(world, query)
@@ -157,7 +157,7 @@ export const MARKET_CHECKS: readonly Check[] = [
   },
   {
     id: 'book.past',
-    says: 'a book with `seq` is the past book, with the checksum of the stream',
+    says: 'GET /orderbook with seq returns the book at that sequence number, with a checksum',
     async run(world) {
       const { id } = await world.openMarket()
       const path = `/orderbook/${id}?outcome=YES`
@@ -222,7 +222,7 @@ export const MARKET_CHECKS: readonly Check[] = [
   },
   {
     id: 'lists.of-all',
-    says: 'pending and failed trades and claims, and the sums of the platform, can be read',
+    says: 'the lists of pending and failed trades and claims, and the platform totals, can be read',
     async run(world) {
       for (const name of ['pending-trades', 'failed-trades', 'pending-claims', 'failed-claims']) {
         await readEndpoint(world, `/${name}`)
@@ -235,7 +235,7 @@ export const MARKET_CHECKS: readonly Check[] = [
   },
   {
     id: 'settlements.unknown',
-    says: 'the answer for an unknown settlement is found: false and nothing else',
+    says: 'the answer for an unknown settlement is {"found": false}, without other fields',
     async run(world) {
       const answer = await readEndpoint(world, '/settlements/{txHash}')
       demandEqual('the answer', answer, { found: false })

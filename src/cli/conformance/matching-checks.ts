@@ -75,7 +75,7 @@ export const MATCHING_CHECKS: readonly Check[] = [
   },
   {
     id: 'matching.implied',
-    says: 'implied=true adds implied levels in a complementary market, and nothing in any other',
+    says: 'implied=true adds implied levels to the book of a complementary market only',
     async run(world) {
       const markets = await openMarkets(world)
       for (const rule of ['same-outcome', 'complementary']) {
@@ -99,7 +99,7 @@ export const MATCHING_CHECKS: readonly Check[] = [
   },
   {
     id: 'matching.implied-order',
-    says: 'in a complementary market a bid for YES is an ask for NO, marked as implied',
+    says: 'in a complementary market, a bid for YES also appears as an implied ask for NO',
     async run(world) {
       const trader = traderOf(world)
       const { id } = await complementary(world)

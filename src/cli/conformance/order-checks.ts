@@ -68,7 +68,8 @@ export const ORDER_CHECKS: readonly Check[] = [
           method: 'POST',
           body: spoil(good, field, value),
         })
-        // If the order cannot be parsed, the answer is one error; otherwise it is a verdict with a list of errors.
+        // If the server cannot parse the order, it answers with one error. Otherwise it answers with a verdict and a
+        // list of errors.
         const { errors, ...refusal } = answer.body as Partial<Verdict> & { field?: string }
         const named = (errors ?? [refusal]).map((error) => error.field)
         const what = `an error that names order.${field} for the value ${JSON.stringify(value)}`
@@ -123,8 +124,8 @@ export const ORDER_CHECKS: readonly Check[] = [
     async run(world) {
       const good = await traderOf(world).sign()
       for (const [field, value] of SPOILT) {
-        // An order with another expiration can be parsed, but its signature is invalid. The server may report the
-        // signature instead of the expiration, so this field is skipped.
+        // Skip this field: an order with a changed expiration can be parsed, but its signature is invalid. The server
+        // may then report the signature instead of the expiration.
         if (field === 'expiration') continue
         const answer = await place(world, spoil(good, field, value))
         demandRefusal(answer, { status: 400, field: `order.${field}` })
@@ -134,7 +135,7 @@ export const ORDER_CHECKS: readonly Check[] = [
   },
   {
     id: 'orders.place',
-    says: 'an accepted order has its EIP-712 digest as its hash, and rests in the book',
+    says: 'the hash of an accepted order is its EIP-712 digest, and the order rests in the book',
     async run(world) {
       await withPlaced(world, async ({ submission, orderHash, answer }) => {
         demandShape('the answer', answer.body, {
@@ -208,7 +209,7 @@ export const ORDER_CHECKS: readonly Check[] = [
   },
   {
     id: 'positions.sync',
-    says: 'a position is read again from the chain, or the answer is 503',
+    says: 'POST /positions/{marketId}/sync reads a position again from the chain, or answers 503',
     async run(world) {
       const { address, authorization } = traderOf(world)
       const { id } = await world.openMarket()
@@ -235,8 +236,8 @@ export const ORDER_CHECKS: readonly Check[] = [
         ...{ deadline: '1', v: 27, r: word, s: word },
       }
       const { auth } = await world.config()
-      // Without a trader, a server that requires a bearer token would only report the missing token, so the check is
-      // skipped.
+      // If the server requires a bearer token and there is no trader, `traderOf` skips the check. Without a token, the
+      // server would only report the missing token.
       if (auth.bearer && world.trader === undefined) traderOf(world)
       for (const [body, error] of [
         ['{', 'Invalid request body'],

@@ -8,7 +8,7 @@ import { BOOL, demandShape, INTEGER, LIST, NATURAL, NUMBER, TEXT } from './shape
 import type { World } from './world.ts'
 
 const FIRST_EVENT_MS = 15_000
-/** Lower bound of times in milliseconds; a smaller number is a time in seconds. */
+/** Smallest number that is read as a time in milliseconds; a smaller number is a time in seconds. */
 const MILLISECONDS = 100_000_000_000
 const HISTORY_SEC = 20 * 60
 
@@ -32,7 +32,7 @@ export const PRICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'prices.history',
-    says: 'the history of prices reaches 20 minutes back, the earliest first',
+    says: 'the price history lists the prices of the last 20 minutes, the earliest first',
     async run(world) {
       const { body } = await world.ask(`/quick-markets/${await assetOf(world)}/price-history`)
       demandShape('the history', body, { prices: [{ price: INTEGER, timestamp: NATURAL }] })
@@ -58,7 +58,7 @@ export const PRICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'prices.quick-market',
-    says: 'the active quick market of an asset and the earlier ones can be read',
+    says: 'the active quick market of an asset and its earlier quick markets can be read',
     async run(world) {
       const asset = await assetOf(world)
       const { body } = await world.ask(`/quick-markets/${asset}`)

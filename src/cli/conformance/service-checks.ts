@@ -58,7 +58,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'config.signing',
-    says: 'each chain lists the typed data of an order, field by field',
+    says: 'GET /config gives, for each chain, the EIP-712 domain and all fields of an order',
     async run({ config }) {
       const { chains } = await config()
       if (chains.length === 0) throw new Skipped('the server has no chain configured')
@@ -75,7 +75,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'config.limits',
-    says: 'prices are 1 to 999999, orders last at least 60 seconds, tokens 5 minutes',
+    says: 'GET /config gives prices of 1 to 999999, orders of 60 s or longer and tokens of 300 s',
     async run({ config }) {
       const { limits, auth } = await config()
       const { priceMin, priceMax, expirationAheadSecondsMin } = limits
@@ -101,7 +101,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'http.request-id',
-    says: 'every answer has an x-request-id of its own',
+    says: 'every answer has a different value of the header x-request-id',
     async run({ ask }) {
       const ids = [await ask('/config'), await ask('/nothing')].map(({ headers }) =>
         headers.get('x-request-id'),
@@ -136,7 +136,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'docs.openapi',
-    says: '/openapi.json describes every endpoint of the contract, its fields, and has examples',
+    says: '/openapi.json describes every endpoint of the contract, with its fields and examples',
     async run({ ask }) {
       const { status, body } = await ask('//openapi.json')
       demandEqual('status', status, 200)

@@ -58,7 +58,7 @@ function demandChecksum(book: LocalBook, frame: BookFrame): void {
 export const STREAM_CHECKS: readonly Check[] = [
   {
     id: 'stream.hello',
-    says: 'the stream sends hello with its heartbeat, and its time agrees with /config',
+    says: 'hello has the heartbeat interval and a server time that agrees with GET /config',
     async run(world) {
       await withStream(world, async (_stream, hello) => {
         demandShape('hello', hello, { session: TEXT, heartbeatMs: NATURAL, serverTime: NATURAL })
@@ -71,7 +71,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.ping',
-    says: 'a ping is answered with its id',
+    says: 'the answer to a ping has the id of the ping',
     run: (world) => withStream(world, (stream) => demandAlive(stream, 1)),
   },
   {
@@ -91,7 +91,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.refusals',
-    says: 'a subscription to an unknown channel or market is rejected with the id of the request and the field',
+    says: 'the error for an unknown channel or market names the id and the field of the request',
     async run(world) {
       await withStream(world, async (stream) => {
         const nothing = `0x${'1'.repeat(64)}`
@@ -182,7 +182,7 @@ export const STREAM_CHECKS: readonly Check[] = [
             changes.push((body as { seq?: number }).seq ?? 0)
           }
         }
-        // Other clients may trade meanwhile, so only the updates up to this client's last change are checked.
+        // Other clients may trade at the same time. So the check ends at the update of this client's last change.
         const lastSeq = Math.max(...changes)
         demand(lastSeq > book.seq, `answers with a seq above ${book.seq}`, changes)
         while (book.seq < lastSeq) {

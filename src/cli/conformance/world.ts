@@ -28,12 +28,12 @@ type Asked = {
 
 export type World = {
   readonly url: string
-  /** Requests a path under `/api/v1`, or under the root for a path that begins with `//`. */
+  /** Requests a path under `/api/v1`. A path that begins with `//` is requested under the root instead. */
   readonly ask: (path: string, asked?: Asked) => Promise<Answer>
   readonly config: () => Promise<Config>
   /** Returns the server's time, which may differ from this machine's: the clock of a devnet can be moved. */
   readonly nowMs: () => Promise<number>
-  /** Returns a market that accepts orders; the check is skipped if there is none. */
+  /** Returns a market that stays open for at least two more hours; skips the check if no market does. */
   readonly openMarket: () => Promise<Market>
   readonly trader: Trader | undefined
   /** Signs an order at a very low price with a throwaway key. */

@@ -47,8 +47,8 @@ const LOGGED_CHARS_MAX = 100
 const LOGGED_ARGS_MAX = 16
 
 /**
- * Returns the function that calls tools: it checks arguments, limits the number of calls in progress, and
- * logs each call. It removes the private key `key` from the logged names and arguments.
+ * Returns the function that calls tools. That function checks the arguments, limits the number of calls in progress,
+ * and logs each call. It removes the private key `key` from the logged names and arguments.
  */
 export function makeCaller(
   tools: readonly Tool[],
@@ -103,13 +103,13 @@ export function makeCaller(
 
 const shown = (text: string): string => text.slice(0, LOGGED_CHARS_MAX)
 
-/** Makes the text printable and removes the digits of the key, in upper and lower case. */
+/** Replaces unprintable characters by `?`, and the hex digits of the key, in any letter case, by `…`. */
 function withoutKey(text: string, key: string): string {
   const digits = key.slice(2).toLowerCase()
   const plain = text.replace(/[^ -~]/g, '?')
   const found = plain.toLowerCase().split(digits)
   let from = 0
-  // The text contains only ASCII, so a position in the lower-case text is the same position in the original.
+  // `plain` contains only ASCII, so each position in the lower-case text is the same position in `plain`.
   const kept = found.map((part) => {
     const same = plain.slice(from, from + part.length)
     from += part.length + digits.length

@@ -160,8 +160,8 @@ function summaryOf(market: Market): Json {
 }
 
 /**
- * Returns the maximum loss of an order: a buy can lose its cost; a sale can lose one dollar per share minus its
- * proceeds.
+ * Returns the maximum loss of an order. A buy can lose its cost. A sale of shares can lose one dollar per share, minus
+ * the price that the buyer pays.
  */
 function lossOf({ side, price, size }: { side: number; price: Price; size: Shares }): number {
   const paid = costCeil(price, size)

@@ -1,6 +1,6 @@
 /**
- * Serves a witness over HTTP. For an exchange that does not submit its checkpoints, `feedWitness` reads and submits the
- * newest checkpoint.
+ * Serves a witness over HTTP. Exchanges can submit their checkpoints to this server. `feedWitness` is for exchanges
+ * that submit nothing: it reads the newest checkpoint of an exchange's log and submits it to the witness.
  */
 
 import { createServer, type IncomingMessage, type Server } from 'node:http'
@@ -83,8 +83,8 @@ export async function feedWitness(witness: Witness, log: NamedLog): Promise<numb
   const known = cosignedBefore(witness.state, log.origin)
   const oldSize = known?.head.size ?? 0
   const { size } = newest.head
-  // While a log is being rebuilt, it may show a smaller tree than the cosigned one. The smaller tree must be a prefix
-  // of the cosigned tree.
+  // While a log is being rebuilt, its newest tree may be smaller than the cosigned tree. In this case, only check that
+  // the smaller tree is a prefix of the cosigned tree.
   if (known !== undefined && oldSize > size) {
     await proveConsistency(log, newest, known)
     return oldSize

@@ -131,8 +131,8 @@ export async function openDatabaseServers(
       if (node.process === undefined) {
         start(node, false, count === 1 ? '' : (await positionOf(node)).text)
       }
-      // The nodes start one after the other. Each node that copies all data occupies another node as its donor, so two
-      // copies at once would need two donors.
+      // The nodes start one after the other. A node that has to copy all data needs a running node as its donor. Two
+      // such nodes at once would need two donors.
       await isUp(node)
     }
   }
@@ -205,8 +205,8 @@ function serverArguments(
   const options = [
     `gmcast.listen_addr=tcp://127.0.0.1:${node.group}`,
     `ist.recv_addr=127.0.0.1:${node.fetches}`,
-    // A node that was the last one in the cluster before it was killed must not start the cluster by itself. `heal`
-    // decides which node starts the cluster.
+    // After a kill, a node must not form the cluster again by itself, even if it was the cluster's last node. `heal`
+    // decides which node forms the cluster.
     'pc.recovery=false',
     'evs.suspect_timeout=PT3S',
     'evs.keepalive_period=PT0.5S',

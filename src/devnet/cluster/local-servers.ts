@@ -8,8 +8,8 @@ const WAIT_MS_MAX = 120_000
 const LOOK_EVERY_MS = 50
 
 /**
- * Returns free ports. Each port is released before the caller uses it. Only another server could take the port
- * meanwhile, because the ports are outside the range for outgoing connections.
+ * Returns free ports. Each port is released here, before the caller binds it. Meanwhile another server could take the
+ * port, but an outgoing connection could not, because the system uses other ports for outgoing connections.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const held = await Promise.all(Array.from({ length: count }, () => holdPort()))

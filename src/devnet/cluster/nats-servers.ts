@@ -38,8 +38,8 @@ export async function openNatsServers(folder: string, count: number): Promise<Na
   const ports = await freePorts(count * 2)
   const clients = ports.slice(0, count)
   const routes = ports.slice(count)
-  // Servers connect to each other only through wires (connections that can be cut), and advertise only the
-  // addresses of these wires. So no route remains after a cut.
+  // Servers advertise to each other only the addresses of their wires (connections that can be cut), and connect only
+  // through wires. So no route between servers remains after a cut.
   const wires = await openWires(routes.map(routeTo).join())
   const running: (ChildProcess | undefined)[] = Array.from({ length: count })
 

@@ -5,8 +5,8 @@ import type { ClusterNode } from './nodes.ts'
 const ASK_TIMEOUT_MS = 2_000
 const MARKET_THREAD = /^market-(\d+)$/
 /**
- * Names of checks in `/readyz` that are not listed as served by the node: parts that every node or front has, and
- * checks that do not belong to a thread.
+ * Names of checks in `/readyz` that the status line does not show as parts of a node: checks that every node or every
+ * front has, and checks that do not belong to a thread.
  */
 const COMMON = new Set(['bridge', 'log-copy', 'admin', 'clock', 'markets', 'price sources'])
 

@@ -23,7 +23,7 @@ export type ClusterNode = {
   readonly name: string
   readonly kind: Kind
   readonly roles: string
-  /** Address at which a front serves clients; any other node serves only operators at its address. */
+  /** HTTP address of the node. A front serves clients at this address; any other node serves only operators. */
   readonly url: string
   /** Returns whether the node's process runs. */
   isUp(): boolean

@@ -64,7 +64,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     say(`NATS: ${NATS_SERVERS} servers`)
     const databases = await openDatabaseServers(options.galera ? GALERA_NODES : 1)
     closers.push(databases.dispose)
-    say(options.galera ? `MariaDB: a Galera of ${GALERA_NODES}` : 'MariaDB: one server')
+    say(options.galera ? `MariaDB: a cluster of ${GALERA_NODES} servers` : 'MariaDB: one server')
     const chain = await openDevnet({
       dataDir: join(folder, 'chain'),
       port: 0,
@@ -80,8 +80,8 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
 
     const nodes = new Map<string, ClusterNode>()
     /**
-     * Index in `closers` at which the closers of wires (the connections that can be cut) are inserted. Closers run in
-     * reverse order, so wires close after the nodes. A node needs its wires until it has stopped.
+     * Insert the closers of wires (connections that can be cut) at this index of `closers`. Closers run in reverse
+     * order, and the closer of the nodes has a higher index. So the nodes stop before their wires close.
      */
     const wiresAt = closers.length
     closers.push(async () => {
@@ -127,8 +127,8 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
       say(wordsOf(node))
       return node
     }
-    // Fronts come first, so that they get the first ports. All nodes start at the same time, because a front is ready
-    // only when its markets are ready.
+    // Fronts come first, so that they get the first ports. All nodes start at the same time, because `start` of a front
+    // returns only when the market nodes serve its markets.
     const kinds: Kind[] = [
       ...Array.from({ length: options.fronts }, () => 'front' as const),
       ...Array.from({ length: options.markets }, () => 'market' as const),

@@ -80,8 +80,8 @@ async function openWire(toPort: number): Promise<Wire> {
       state = next
       for (const pair of [...pairs]) {
         if (next === 'silent') hush(pair)
-        // Close the connections after a silent cut. Otherwise they would deliver the messages that waited during the
-        // cut, which are outdated.
+        // When a silent cut ends, close the connections. Otherwise they would deliver outdated messages that waited
+        // during the cut.
         else if (next === 'ended' || before === 'silent')
           for (const socket of pair) socket.destroy()
       }

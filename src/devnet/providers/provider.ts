@@ -50,7 +50,7 @@ type Speaker = {
   accept(request: SimulatedRequest, to: Pushed): SimulatedSocket | undefined
   /** Returns the messages for one tick. */
   pushed(assets: readonly string[], atMs: number): string[]
-  /** Returns a message that contains a text instead of a price. */
+  /** Wraps a garbage text in the format of the provider's messages. */
   framed(text: string): string
   /** Returns the heartbeats that the provider sends every second. */
   heartbeats(assets: readonly string[]): string[]
@@ -59,7 +59,7 @@ type Speaker = {
 export type SimulatedProvider = {
   /** Offset of the provider's ticks, in milliseconds. */
   readonly shiftMs: number
-  /** Offset of the provider's prices, in cents per 10,000 USD. */
+  /** Offset of the provider's prices, in millionths of the price. */
   readonly shiftCents: number
   /** Factor by which the provider multiplies its prices while its fault is `wild`; different for each provider. */
   readonly wildFactor: number

@@ -1,6 +1,6 @@
 /**
- * Documents about the API: OpenAPI, and the Postman collection made from it. A document is generated once, or
- * for each request if its examples are signed for the reader.
+ * Documents about the API: OpenAPI, and the Postman collection made from it. A document is usually generated once. If
+ * its examples contain fresh signatures, it is generated for each request.
  */
 
 import { promisify } from 'node:util'

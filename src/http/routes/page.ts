@@ -1,7 +1,7 @@
 /**
- * The trading page: one document at `/`, and its files under `/assets/`. File names change with their content, so a
- * browser requests only the document again and caches the files forever. Under `/m/` and `/e/` the same document
- * contains preview tags of the shared market or event, for apps that show a link before it is opened.
+ * The trading page: one document at `/`, and its files under `/assets/`. The name of a file changes with its content.
+ * So a browser caches the files forever, and requests only the document again. Under `/m/` and `/e/` the same document
+ * contains preview tags of the shared market or event. Other apps read these tags to show a preview of the link.
  */
 
 import { promisify } from 'node:util'
@@ -55,8 +55,8 @@ type PageOptions = {
 const DEADLINE_MS = 30_000
 const NAME_CHARS_MAX = 200
 /**
- * Factor that multiplies the cost of the page at a share link. This page needs database queries, and its document is
- * decompressed.
+ * Factor that multiplies the cost of the page at a share link. Each request for this page needs database queries and
+ * decompresses the document.
  */
 const SHARED_WEIGHT = 10
 

@@ -32,8 +32,9 @@ const body = <Status extends string>(status: Status) =>
       }),
       {
         description:
-          'Status of each part of the exchange. It is empty unless the request came to the admin port, or to ' +
-          'a server that listens on a loopback address and has no trusted proxies configured',
+          'Status of each part of the exchange. It has content only on the admin port, and on a ' +
+          'server that listens on a loopback address and has no trusted proxies configured. ' +
+          'Otherwise it is empty',
       },
     ),
   })

@@ -1,12 +1,13 @@
 /**
- * Format of the archive. It has events that have left the log, so that the database can be rebuilt from them.
- * `<archive>/<id of the log>/partition-<n>/` has segments: files that never change, named by their first and
- * last offset, `1-20480.events`. A segment has whole rows of the log, each with its own checksum:
+ * Format of the archive. The archive has the events that have left the log, so that the database can be rebuilt from
+ * them. The folder `<archive>/<id of the log>/partition-<n>/` has segments: files that never change. The name of a
+ * segment has its first and last offset, such as `1-20480.events`. A segment has whole rows of the log, each with its
+ * own checksum:
  *
- *   for each block: length, checksum (of the compressed bytes) | at least 1 MiB of rows, compressed
- *   then the description as JSON, then its length and checksum.      (numbers big-endian)
+ *   for each block: length, checksum of the compressed bytes | compressed rows (1 MiB or more before compression)
+ *   after all blocks: description as JSON | its length and checksum               (numbers big-endian)
  *
- * The last block of a segment may be smaller. A truncated or damaged file is refused, and the error names it.
+ * The last block of a segment may be smaller. A truncated or damaged file is refused, and the error names the file.
  */
 
 import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs'
@@ -20,9 +21,12 @@ export const ARCHIVE_FORMAT = 1
 export const LABEL_BYTES = 8
 /** Size of a row's header: first offset, number of events, version, checksum, length. */
 export const ROW_HEAD_BYTES = 24
-/** Maximum size of a description. It has one line per block, and a segment has at most a few hundred blocks. */
+/** Maximum size of a description. It has one entry per block, and a segment has at most a few hundred blocks. */
 const META_BYTES_MAX = 1024 * 1024
-/** Maximum size of a block; a row of the log is at most a little over 4 MiB. */
+/**
+ * Maximum size of a block. Valid blocks are far smaller: a block ends with the row that reaches 1 MiB, and a row is at
+ * most a little over 4 MiB.
+ */
 const BLOCK_BYTES_MAX = 64 * 1024 * 1024
 export const DRAFT = '.new'
 const NAME = /^([1-9][0-9]{0,15})-([1-9][0-9]{0,15})\.events$/

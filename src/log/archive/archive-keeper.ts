@@ -1,6 +1,6 @@
 /**
  * Archives the events of a partition before they are deleted from the log. Before each truncation, this class returns
- * the offset up to which events may be deleted. Another thread meanwhile archives further events, so that the next
+ * the offset below which events may be deleted. Another thread then archives further events, so that the next
  * truncation can delete them. If archiving fails, it is retried, and events that are not archived stay in the log.
  */
 
@@ -18,8 +18,8 @@ export type ArchiveOptions = {
   /** Maximum size of the whole archive in bytes; 0 means unlimited. */
   readonly bytesMax: number
   /**
-   * A segment is written when this many events wait for it, or when events have waited for this many
-   * milliseconds.
+   * A segment is written when at least `segmentEventsMin` events wait to be archived, or when events have waited for
+   * `segmentWaitMs`.
    */
   readonly segmentEventsMin?: number
   readonly segmentWaitMs?: number
@@ -75,8 +75,8 @@ export class ArchiveKeeper {
   }
 
   /**
-   * Finds the last archived offset. If the end of the archive is damaged, markets continue, but no events are deleted
-   * from the log.
+   * Finds the last archived offset. If the newest segment is damaged, keeps the fault, which `reach` throws. Markets
+   * then continue, but no events leave the log.
    */
   #look(): void {
     const newest = segmentsIn(this.#folder).at(-1)
@@ -123,7 +123,10 @@ export class ArchiveKeeper {
     return events >= segmentEventsMin || performance.now() - this.#waitingSinceMs >= segmentWaitMs
   }
 
-  /** Continues the archive after a gap: the log was truncated without archiving. Reports the gap once. */
+  /**
+   * Continues the archive after events that left the log without being archived. The first call throws, to report this
+   * gap.
+   */
   #skipTo(firstOffset: number): void {
     const from = this.#last + 1
     this.#last = firstOffset - 1
@@ -131,8 +134,9 @@ export class ArchiveKeeper {
     this.#saidGap = true
     throw new Fault(
       'LOG_ARCHIVE_FAILED',
-      `${this.#folder}: offsets ${from} to ${firstOffset - 1} have left the log and are not in the ` +
-        'archive; a database can be rebuilt only from a copy that has them',
+      `${this.#folder}: offsets ${from} to ${firstOffset - 1} have left the log and are not in ` +
+        'the archive; npm run rebuild works only with a copy of the database that contains these ' +
+        'offsets',
       { retryable: true },
     )
   }
@@ -164,8 +168,8 @@ export class ArchiveKeeper {
 }
 
 /**
- * Returns the fault of a failed archiving job. A retryable fault gets the code `LOG_ARCHIVE_FAILED`. If the background
- * thread ends, its fault has the code `LOG_MERGE_FAILED` even for an archiving job.
+ * Returns the fault of a failed archiving job. A retryable fault gets the code `LOG_ARCHIVE_FAILED`. Its own code may
+ * be wrong: if the background thread ends, every unfinished job gets `LOG_MERGE_FAILED`.
  */
 function archiveFault(error: unknown): unknown {
   if (!(error instanceof Fault) || !error.retryable) return error

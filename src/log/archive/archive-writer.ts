@@ -59,7 +59,7 @@ export type ArchiveJob = {
 
 export type Segment = { readonly first: number; readonly last: number }
 
-/** Returns the new segment; undefined if no whole row lies within the bounds. */
+/** Returns the new segment; undefined if no whole row lies between the job's `from` and `below`. */
 export function writeSegment(job: ArchiveJob): Segment | undefined {
   const { folder, home } = job
   const db = new Database(job.database, { readonly: true, fileMustExist: true })
@@ -171,8 +171,8 @@ class SegmentDraft {
   }
 
   /**
-   * Writes bytes and syncs them after every block. Otherwise a commit of the log would have to wait for pending writes
-   * of this file.
+   * Writes bytes and syncs them at once. Otherwise unsynced bytes of this file would accumulate, and a commit of the
+   * log would have to wait for them.
    */
   #write(bytes: Buffer): void {
     const file = this.#file!
@@ -195,8 +195,8 @@ function labelOf(length: number, crc: number): Buffer {
 }
 
 /**
- * Removes the oldest segments until the archive fits into `bytesMax`. Each removed segment is the first of its
- * partition; the last segment of a partition is never removed.
+ * Removes segments until the archive fits into `bytesMax`. Each time, compares the first remaining segment of every
+ * partition, and removes the oldest of these. Never removes the last segment of a partition.
  */
 function keepWithin(whole: string, bytesMax: number): void {
   const queues = readdirSync(whole).map((name) => segmentsIn(join(whole, name)).flatMap(withSize))
@@ -214,7 +214,10 @@ function keepWithin(whole: string, bytesMax: number): void {
 
 type SizedSegment = NamedSegment & { readonly size: number; readonly mtimeMs: number }
 
-/** Returns the segment with its size and time; an empty array if another thread has just removed the segment. */
+/**
+ * Returns the segment with its size and modification time; an empty array if another thread has just removed the
+ * segment.
+ */
 function withSize(segment: NamedSegment): SizedSegment[] {
   const found = statSync(segment.path, { throwIfNoEntry: false })
   return found === undefined ? [] : [{ ...segment, size: found.size, mtimeMs: found.mtimeMs }]

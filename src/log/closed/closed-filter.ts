@@ -12,7 +12,7 @@ const BLOCK_WORDS = 16
 export const FILTER_PAGE_WORDS = 1_024
 export const FILTER_PAGE_BYTES = 4 * FILTER_PAGE_WORDS
 const BITS_PER_ORDER = 12
-/** Number of times that a new filter can be halved and still consist of whole pages. */
+/** Maximum number of times that `shrunkFilter` halves a filter. A halved filter still consists of whole pages. */
 const HALVINGS = 3
 
 /** The eight 32-bit words of an order's hash, in the byte order of this machine. */

@@ -1,11 +1,11 @@
 /**
- * Maps a hash to the rows of the closed-order table that may contain it, with 11 to 21 bytes of memory per closed
- * order. Most lookups are for new hashes, and cost one memory access and no read by SQLite. The index stores
+ * Maps an order's hash to the rows of the closed-order table that may contain the order. A closed order takes 11 to 21
+ * bytes of memory. Most lookups are for new hashes. They cost one memory access and no read by SQLite. The index stores
  * fingerprints only; the caller compares the whole hash.
  *
- * The index consists of 256 open-addressed tables. They grow one at a time, so growing never stops the thread for long.
- * A fingerprint is mixed with a secret by a reversible function. Eight bits of the result select a table, and the table
- * stores the other 24 bits. So the index distinguishes all fingerprints.
+ * The index consists of 256 open-addressed tables. Each grows on its own, so growing never stops the thread for long. A
+ * reversible function mixes a fingerprint with a secret. Eight bits of the result select a table, and the table stores
+ * the other 24 bits. So different fingerprints stay distinct.
  */
 
 import assert from 'node:assert/strict'
@@ -75,8 +75,8 @@ export class ClosedIndex {
       if (found === row && ((cells[2 * slot]! ^ (mixed << 8)) & KEY_MASK) === 0) break
       slot = (slot + 1) & mask
     }
-    // Move later entries back into the empty slot. Skip an entry if the empty slot is before the slot where lookups of
-    // that entry begin.
+    // Close the gap of the removed entry, because a lookup stops at the first empty slot. Move each later entry into
+    // the gap, unless lookups of that entry begin after the gap. The old slot of a moved entry becomes the new gap.
     let gap = slot
     for (let next = (gap + 1) & mask; rowAt(cells, next) !== 0; next = (next + 1) & mask) {
       const home = (cells[2 * next]! >>> 8) & mask

@@ -14,8 +14,8 @@ import type { ClosedRun, RunMeta } from './closed-run.ts'
 import type { ClosedTable } from './closed-table.ts'
 
 /**
- * Maximum number of table rows that one step removes, and approximate maximum number of orders in these rows. The
- * orders of a removed row are already in a run (a sorted file).
+ * Limits of one step that removes table rows whose orders are in a run (a sorted file): at most `REMOVED_ROWS` rows,
+ * with about `REMOVED_ORDERS` orders in total.
  */
 const REMOVED_ROWS = 2_048
 const REMOVED_ORDERS = 8_192
@@ -33,8 +33,8 @@ type KeeperPorts = {
 type Job = {
   readonly name: string
   /**
-   * Ids of the runs to replace (`ids`) and of the new run (`id`). `spills` is true if the new run contains the frozen
-   * rows of the table.
+   * `ids`: runs that the new run replaces. `id`: id of the new run. `spills`: true if the new run contains the frozen
+   * rows of the table (rows that no longer change).
    */
   readonly ids: readonly number[]
   readonly id: number
@@ -73,8 +73,8 @@ export class ClosedKeeper {
   }
 
   /**
-   * Call this when the partition's file is being closed. The run that the other thread may still write is then
-   * discarded.
+   * Call this when the partition's file is closed. If the other thread is still writing a run, the run is discarded
+   * when it is complete.
    */
   close(): void {
     this.#isClosed = true
@@ -141,7 +141,10 @@ export class ClosedKeeper {
     if (spills) table.spilled()
   }
 
-  /** Opens the new run before the table names it: if its file cannot be opened, the old data must stay. */
+  /**
+   * Opens the new run before the transaction replaces the old data with it. If its file cannot be opened, the old data
+   * stays in use.
+   */
   #open(run: RunMeta): ClosedRun {
     const { runs } = this.#ports.table
     try {

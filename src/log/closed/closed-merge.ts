@@ -19,9 +19,9 @@ export type MergeJob = {
   readonly seeds: RunMeta['seeds']
   /** Source of the merge: rows of the table after `from`, up to and including `to`; or runs, newest first. */
   readonly source: { database: string; from: number; to: number } | { runs: readonly RunMeta[] }
-  /** Orders that may be forgotten before this Unix second are left out of the new run. */
+  /** Current Unix second. Orders whose `forgetAfterSec` is earlier are left out of the new run. */
   readonly nowSec: number
-  /** True if no older run exists, so markers of reopened orders can be dropped. */
+  /** True if no older run exists. Markers of reopened orders then override nothing and are dropped. */
   readonly isOldest: boolean
 }
 

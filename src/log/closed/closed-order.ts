@@ -118,7 +118,7 @@ export function isReopenedAt(bytes: Buffer, at: number): boolean {
   return bytes[at + 92] === REOPENED
 }
 
-/** A hash as bytes and as words of the same memory. */
+/** A hash. `bytes` and `words` are two views of the same memory. */
 export type HashKey = { readonly words: Int32Array; readonly bytes: Buffer }
 
 function newHashKey(): HashKey {
@@ -156,8 +156,8 @@ const SECRET = randomInt(0, 2 ** 32)
 
 /**
  * Returns the fingerprint of a hash for the index: the hash's first word, combined with its second word and a secret.
- * Without the secret, a trader could find many hashes with the same fingerprint within seconds. Each lookup of one of
- * them would then read the rows of all.
+ * Without the secret, a trader could find many hashes with the same fingerprint within seconds. A lookup of any of
+ * these hashes would then read the rows of all of them.
  */
 function fingerprintOfWords(first: number, second: number): number {
   let mixed = Math.imul(second ^ SECRET, 0x9e3779b1)

@@ -53,9 +53,7 @@ export type RunMeta = {
   readonly seeds: FilterSeeds
   /** Checksum of the index, which contains the checksums of all other parts of the file. */
   readonly indexCrc: number
-  /**
-   * Unix seconds after which orders of the run may be forgotten: the minimum, evenly spaced quantiles, and the maximum.
-   */
+  /** Distribution of the orders' `forgetAfterSec` in Unix seconds: minimum, evenly spaced quantiles, maximum. */
   readonly forgetAfterSec: readonly number[]
 }
 
@@ -162,7 +160,8 @@ export class ClosedRun {
     const low = key.bytes.readUInt32BE(4)
     let block = this.#lastAtMost(high, low)
     if (block < 0) return undefined
-    // Several hashes may share their first eight bytes, even across the end of one block and the beginning of the next.
+    // Several hashes may share their first eight bytes, even across blocks. So begin before the first block that starts
+    // with these bytes.
     while (block > 0 && this.#highs[block] === high && this.#lows[block] === low) block--
     for (; block < this.blocks; block++) {
       if (!isAtMost(this.#highs[block]!, this.#lows[block]!, high, low)) return undefined

@@ -14,11 +14,14 @@ import { forgetAfterSecAt, type HashKey } from './closed-order.ts'
 import { ClosedRun, type RunMeta } from './closed-run.ts'
 
 /**
- * Number of runs of one level that are merged into one run of the next level. If so many do not fit into one run, two
- * are merged.
+ * Number of runs of one level that are merged into one run of the next level. If these runs have more orders than fit
+ * into one run, two runs are merged instead.
  */
 const FAN_IN = 4
-/** If at least this share of a run's orders may be forgotten, the run is written again without them. */
+/**
+ * If at least this share of a run's orders are past their `forgetAfterSec`, the run is written again without these
+ * orders.
+ */
 const FORGOTTEN_SHARE = 0.5
 
 export type RunsOptions = {
@@ -31,7 +34,7 @@ export type RunsOptions = {
   readonly runOrdersMax: number
 }
 
-/** Runs to merge; the new run takes the place of the newest of these runs. */
+/** Runs to merge. The new run gets the id of the newest of these runs, and with it that run's position by age. */
 type RunMerge = {
   readonly ids: readonly number[]
   /** Newest first. */
@@ -99,7 +102,7 @@ export class ClosedRuns {
     return this.#runs.length
   }
 
-  /** Number of orders in all runs, including orders that may be forgotten. */
+  /** Number of orders in all runs, including orders that are past their `forgetAfterSec`. */
   get orders(): number {
     return this.#runs.reduce((sum, { run }) => sum + run.meta.orders, 0)
   }
@@ -113,8 +116,8 @@ export class ClosedRuns {
   }
 
   /**
-   * Returns the entry of the newest run that has the hash; undefined if no run has it, or if the order may
-   * already be forgotten.
+   * Returns the entry of the newest run that has the hash. Returns undefined if no run has the hash, or if the order is
+   * past its `forgetAfterSec`.
    */
   find(key: HashKey, nowSec: number): Buffer | undefined {
     for (const { run } of this.#runs) {
@@ -135,7 +138,7 @@ export class ClosedRuns {
     return (this.#runs[0]?.id ?? 0) + 1
   }
 
-  /** Returns the ids of runs whose orders may all be forgotten. */
+  /** Returns the ids of runs in which every order is past its `forgetAfterSec`. */
   past(nowSec: number): number[] {
     return this.#runs
       .filter(({ run }) => run.meta.forgetAfterSec.at(-1)! < nowSec)
@@ -166,8 +169,8 @@ export class ClosedRuns {
   }
 
   /**
-   * Returns whether to merge these runs: together they must fit into one run, and at least four runs must have this
-   * level.
+   * Returns whether to merge these runs. Together they must fit into one run, and the partition must have at least
+   * `FAN_IN` runs of this level.
    */
   #isWorthMerging(window: readonly Open[], level: number): boolean {
     const orders = window.reduce((sum, { run }) => sum + run.meta.orders, 0)

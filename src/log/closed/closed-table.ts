@@ -37,21 +37,24 @@ import type { ClosedRuns } from './closed-runs.ts'
  */
 const ROW_ORDERS_MAX = 256
 /**
- * A forget step stops searching when the rows that it has found contain at least this many orders. So a step takes only
- * a few milliseconds.
+ * `due` stops its search when the rows that it has found contain at least this many orders. So one step of forgetting
+ * takes only a few milliseconds.
  */
 const FORGET_ORDERS_MAX = 2_048
 
 type ClosedRow = { id: number; forget_min_sec: number; crc: number; payload: Buffer }
 
-/** Hashes to find in one row, by fingerprint. Each hash has its positions in the request. */
+/**
+ * Hashes to find in one row, grouped by fingerprint. The numbers are the positions of a hash in the caller's list of
+ * hashes.
+ */
 type Wanted = Map<number, Map<OrderHash, number[]>>
 
 type Due = {
   readonly rows: readonly number[]
-  /** Row that the step has reached; 0 at the end of the table. */
+  /** Last row that the step searched, where the next step continues; 0 if the step reached the end of the table. */
   readonly cursor: number
-  /** True if the step stopped at its limit, so that the next one should follow soon. */
+  /** True if the step stopped at its limit. The next step should then follow soon. */
   readonly more: boolean
 }
 
@@ -89,7 +92,7 @@ export class ClosedTable {
   /** Rows up to and including this row number are in a run. They are removed from the table in small steps. */
   #spilledTo: number
   #hasSpilled = false
-  /** Row that `due` has reached, and the latest second for which it was called. */
+  /** `#cursor`: last row that `due` has searched. `#forgottenSec`: latest second passed to `due`. */
   #cursor = 0
   #forgottenSec = 0
   readonly #insert: BetterSqlite3.Statement
@@ -342,7 +345,7 @@ export class ClosedTable {
     this.#cursor = cursor
   }
 
-  /** Removes those orders of a row that may be forgotten. */
+  /** Removes those orders of a row that are past their `forgetAfterSec`. */
   forget(id: number, nowSec: number, closed: Tally, changes: IndexChanges): Tally {
     const row = this.#row(id)
     assert(row !== undefined, 'a row that was just listed is there')

@@ -40,8 +40,8 @@ type BackgroundJobs = {
 }
 
 /**
- * A thread and its own pending jobs. The jobs are kept per thread, because a failed thread's exit event may arrive
- * after the next thread has started.
+ * A thread and its own pending jobs. When a thread fails, its exit event may arrive after the next thread has started.
+ * That event must reject only the jobs of the failed thread.
  */
 type Running = {
   readonly worker: Worker

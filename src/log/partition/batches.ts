@@ -108,8 +108,9 @@ export class BatchReader<Event extends LogEvent> {
       if (fromOffset < firstOffset) {
         throw new Fault(
           'LOG_TRUNCATED',
-          `${this.#path} begins at offset ${firstOffset}, but ${fromOffset} was requested: older ` +
-            'events have left the log; npm run rebuild reads them from the archive',
+          `${this.#path} begins at offset ${firstOffset}, but offset ${fromOffset} was ` +
+            'requested: older events were removed from the log; npm run rebuild reads them from ' +
+            'the archive',
           { retryable: false },
         )
       }

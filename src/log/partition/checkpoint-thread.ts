@@ -12,8 +12,8 @@ import { ASKED, type CheckpointThreadData, FILES, STOP, WORDS } from './checkpoi
 const PAUSE_MS = 5
 
 /**
- * While this thread copies many pages, the writer adds more. So the thread repeats the checkpoint until few pages
- * remain.
+ * While this thread copies pages, the writer adds more. So the thread repeats the checkpoint until a round copies few
+ * pages, at most `ROUNDS_MAX` times.
  */
 const PAGES_FEW = 500
 const ROUNDS_MAX = 5

@@ -28,9 +28,9 @@ const TAIL_BATCHES_CHECKED = 4
 /** Files up to this size get SQLite's `quick_check` at every open, which reads the whole file. */
 const QUICK_CHECK_BYTES_MAX = 64 * 1024 * 1024
 /**
- * Maximum time that opening waits for a reader that still sees an older state of the database. During the
- * wait, the thread is blocked, including the markets of its other partitions. If the wait is not enough,
- * opening fails and is retried.
+ * Maximum time that opening waits for a reader that still sees an older state of the database. The wait blocks the
+ * whole thread, including the markets of its other partitions. If the reader takes longer, opening fails and is
+ * retried.
  */
 const BUSY_MS_MAX = 1_000
 
@@ -117,8 +117,8 @@ export function openPartitionFile<Event extends LogEvent>(
       snapshots,
       state,
     }
-    // Truncating makes the write-ahead file start over with new salts, so that the remains of a torn commit can never
-    // become part of a later commit.
+    // Truncate the write-ahead file, so that it starts over with new salts. Frames of a torn commit have the old salts,
+    // so they can never become part of a later commit.
     const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[]
     if (checkpoint?.busy !== 0) {
       throw new Fault(
@@ -200,8 +200,8 @@ function checkTail<Event extends LogEvent>(
 }
 
 /**
- * Finds the snapshots that fit the log. If the log was truncated below a snapshot and that snapshot is missing, refuses
- * the log.
+ * Finds the snapshots that fit the log. Throws if events that a market needs were truncated, and the snapshot that
+ * replaces them is missing.
  */
 function findSnapshots(
   { home, paths, acceptLoss }: Place,

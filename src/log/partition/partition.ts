@@ -48,8 +48,8 @@ import { sqliteFault } from './sqlite-fault.ts'
 const CHECKPOINT_ASKED_PAGES = 256
 /**
  * From `CHECKPOINT_OWN_PAGES` written pages on, the writer does a checkpoint itself, so that the write-ahead file
- * starts over. It first waits until the checkpoint thread has ended a checkpoint, because few pages are then left to
- * copy. From `CHECKPOINT_OWN_PAGES_MAX` written pages on, it no longer waits.
+ * starts over. It does so right after a checkpoint of the checkpoint thread, because few pages are then left to copy.
+ * From `CHECKPOINT_OWN_PAGES_MAX` written pages on, it no longer waits for that thread.
  */
 const CHECKPOINT_OWN_PAGES = 2_000
 const CHECKPOINT_OWN_PAGES_MAX = 8_000
@@ -81,9 +81,12 @@ export class Partition<Event extends LogEvent> {
    */
   #pagesUnasked = 0
   #pagesInWal = 0
-  /** Resolves when closed files have no unfinished snapshots and no unfinished removals of runs. */
+  /**
+   * Resolves when all snapshots and all removals of run files have ended for the database files that were closed so
+   * far.
+   */
   #ending: Promise<unknown> = Promise.resolve()
-  /** Number of ended checkpoints of the checkpoint thread at the last check. */
+  /** Number of checkpoints that the checkpoint thread had ended when the writer last looked. */
   #checkpoints = 0
 
   constructor(options: PartitionOptions<Event>) {

@@ -23,7 +23,7 @@ type Upcaster = (event: unknown) => unknown
 export type Upcasters = ReadonlyMap<number, Upcaster>
 
 export const UPCASTERS: Upcasters = new Map([
-  // Version 2 added a shorter form for the most frequent events; the reader accepts both.
+  // Version 2 added a shorter form for frequent events. The reader accepts both forms, so nothing is converted.
   [1, (event: unknown) => event],
 ])
 
@@ -53,7 +53,10 @@ export function rowCrc(
   return Buffer.isBuffer(payload) ? crc32(payload, head) : NO_CRC
 }
 
-/** Checksum of an invalid row. It equals no stored checksum, because stored checksums are never negative. */
+/**
+ * Checksum of a row whose payload is not a buffer. Stored checksums are never negative, so this row always counts as
+ * damaged.
+ */
 const NO_CRC = -1
 
 export function batchCrc(home: RowHome, row: Omit<BatchRow, 'crc'>): number {
@@ -119,8 +122,9 @@ export function decodeBatch<Event extends LogEvent>(
   if (row.version > RECORD_VERSION) {
     throw new Fault(
       'LOG_VERSION_UNKNOWN',
-      `partition ${home.partition}: offset ${row.first_offset} has record version ${row.version}, ` +
-        `but this program reads only versions up to ${RECORD_VERSION}`,
+      `partition ${home.partition}: the record at offset ${row.first_offset} has version ` +
+        `${row.version}, but this program reads only versions up to ${RECORD_VERSION}: start the ` +
+        'newer version that wrote the record',
       { retryable: false },
     )
   }
@@ -164,7 +168,9 @@ export function currentRow<Event extends LogEvent>(
   return { first, count, payload: payloads[0]! }
 }
 
-/** Parses the events of a row. A row with the right checksum that cannot be parsed was wrong when it was written. */
+/**
+ * Parses the events of a row whose checksum is right. If parsing fails, the row was already wrong when it was written.
+ */
 function parsed(home: RowHome, row: BatchRow): unknown[] {
   try {
     const stored: unknown = JSON.parse(row.payload.toString('utf8'))

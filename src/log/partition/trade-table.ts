@@ -42,10 +42,9 @@ export class TradeTable {
   #walk: { market: Buffer; seq: number; fill: number; found: Tally } | undefined
 
   /**
-   * Finds the markets that have rows in the table. If the partition no longer has a market, the market was retired, so
-   * its rows are orphans. A small table is read and checked here. A large table is checked later, in steps of `check`;
-   * in addition, each row is checked when it is read. So the cost of opening depends on the number of markets, not of
-   * trades.
+   * Finds the markets that have rows in the table. A market that the partition no longer has was retired, so its rows
+   * are orphans. A small table is checked at once. A large table is checked later, in steps, by `check`. Each row is
+   * also checked when it is read. So the cost of opening a large table depends on the number of markets, not of trades.
    */
   constructor(
     db: BetterSqlite3.Database,
@@ -104,15 +103,15 @@ export class TradeTable {
     checkTally(walk.found, stated, 'trade statuses', this.#path)
   }
 
-  /** Restarts the check, because it may have counted a change that was rolled back. */
+  /** Restarts an unfinished check. Call this after a rollback, because the check may have counted the undone change. */
   checkAnew(): void {
     if (this.#walk === undefined) return
     this.#walk = { market: NO_BYTES, seq: -1, fill: -1, found: EMPTY }
   }
 
   /**
-   * Counts a change to a row that the check has already passed. The check counts later rows itself when it reaches
-   * them.
+   * Adds a change to the tally of the unfinished check if the check has already passed the changed row. Otherwise the
+   * check counts the new row when it reaches that row.
    */
   #noteChange([market, seq, fill]: TradeKey, change: (found: Tally) => Tally): void {
     const walk = this.#walk

@@ -1,15 +1,15 @@
 /**
  * Reads SQLite's write-ahead file before SQLite does, to distinguish an incomplete end from damage in the middle. It
- * only reads the `-wal` file: opening and closing the database file itself would drop SQLite's locks on that file in
- * this process.
+ * only reads the `-wal` file: opening and closing the database file here would drop SQLite's locks on that file in this
+ * process.
  *
- * SQLite uses the frames up to the first one with a wrong checksum, and silently drops all later frames. That is
- * correct after a power cut during a commit. But if a bit flipped in a frame of an acknowledged commit, SQLite would
- * also drop acknowledged commits.
+ * SQLite uses the frames before the first frame with a wrong checksum, and silently drops that frame and all later
+ * ones. That is correct after a power cut during a commit. But if a bit flipped in a frame of an acknowledged commit,
+ * SQLite would also drop acknowledged commits.
  *
- * The two cases can be distinguished: every commit is synced before the next begins, so at most one transaction can be
- * unsynced. If a commit frame at or after the wrong checksum is followed by frames of the same generation (the same
- * salts), the file is damaged.
+ * Every commit is synced before the next begins, so at most the last commit in the file can be unsynced. This
+ * distinguishes the two cases. If frames of the same generation (the same salts) follow a commit frame at or after the
+ * wrong checksum, that commit was synced. Then the file is damaged.
  *
  * The file is a header of 32 bytes, and frames of 24 bytes plus a page. Numbers are big-endian. A frame's header has
  * the page number, the database size in pages (not 0 at a commit), two salts, and two checksum words. The checksum
@@ -24,7 +24,10 @@ const FRAME_HEADER_BYTES = 24
 const MAGIC = 0x377f0682
 const FORMAT = 3_007_000
 
-/** Throws `LOG_CORRUPT` if SQLite would drop more than one unfinished commit at the end of the file. */
+/**
+ * Throws `LOG_CORRUPT` if damage in the file would make SQLite drop durable commits. An incomplete last commit is no
+ * damage.
+ */
 export function checkWal(path: string): void {
   let file: number
   try {
@@ -59,8 +62,8 @@ function check(path: string, file: number, size: number): void {
     sum[0] === header.readUInt32BE(24) &&
     sum[1] === header.readUInt32BE(28)
   if (!whole) {
-    // The header is written and synced before any frame, within one sector. An incomplete header means that nothing was
-    // committed. A complete header with wrong content means damage.
+    // SQLite writes and syncs the header, within one sector, before any frame. So if the header is incomplete, nothing
+    // was committed. A complete header with wrong content means damage.
     if (size < HEADER_BYTES) return
     throw corrupt(`${path}: the header of the write-ahead file is damaged`)
   }

@@ -48,8 +48,8 @@ export class AckedMark {
 }
 
 /**
- * Throws if the database has lost the last row that this machine knows as acknowledged. It does not throw if a base (a
- * stored copy of the files) contains that row.
+ * Throws if the database lacks the last row that this machine knows as acknowledged, or has a different row in its
+ * place. A row that is older than all rows in the database is not lost: a base (a stored copy of the files) has it.
  */
 export async function checkAcked({ partition, rows }: Copied, acked: AckedMark): Promise<void> {
   const known = acked.read()

@@ -42,8 +42,8 @@ export async function adoptLog(dataDir: string, url: string): Promise<void> {
       const own = { dataDir, partitions, own: [partition], checkpointThread: false }
       const log = openSqliteLog(own)
       const { lastOffset, lastMs } = log.state(partition)
-      // The first row has the offset up to which the base contains events, so the partition cannot be mistaken for an
-      // empty one.
+      // Row 1 marks the end of the base: it stores the offset after the last event of the base. An empty partition has
+      // row 0 instead.
       const place = { seq: 1, crc: crc32(`${logId} ${partition} ${lastOffset}`) }
       const meta = { [POSITION]: positionText(place) }
       await log.append(partition, { events: [], nowMs: lastMs, meta })

@@ -1,6 +1,6 @@
 /**
- * Starts and stops the thread that uploads the bases (stored copies of the files) of one writer's partitions, and sends
- * requests to it.
+ * Starts and stops the thread that uploads the bases of one writer's partitions, and sends requests to it. A base is a
+ * stored copy of a partition's files.
  */
 
 import { Worker } from 'node:worker_threads'
@@ -21,14 +21,17 @@ export type BaseAnswer = { readonly partition: number } & (
 )
 
 type BaseJobs = {
-  /** Resolves with the result when the base is stored or its upload has failed. */
+  /**
+   * Uploads a base. Resolves with the number of the last log row that the base contains, or with the reason of a
+   * failure.
+   */
   make(request: BaseRequest): Promise<BaseAnswer>
   stop(): Promise<void>
 }
 
 /**
- * Creates an object that requests bases (stored copies of the files) from a thread. The thread starts only with the
- * first request, because a log with few writes does not need the thread.
+ * Creates an object that passes requests for bases to a thread. A base is a stored copy of a partition's files. The
+ * thread starts with the first request, because a log with few writes does not need it.
  */
 export function makeBaseJobs(data: BaseThreadData): BaseJobs {
   let worker: Worker | undefined
@@ -66,7 +69,7 @@ export function makeBaseJobs(data: BaseThreadData): BaseJobs {
       worker.postMessage(request)
       return promise
     },
-    // An interrupted upload leaves files that no base names; the next upload deletes them.
+    // Files of an interrupted upload stay in the database, but no base lists them. The next upload deletes them.
     stop: async () => {
       await worker?.terminate()
     },

@@ -1,5 +1,6 @@
 /**
- * A small thread beside the writer that uploads bases (stored copies of the files) of its partitions into the database.
+ * Uploads the bases of the writer's partitions into the database. A base is a stored copy of a partition's files. The
+ * uploads run in a small thread beside the writer.
  */
 
 import { mkdirSync, rmSync } from 'node:fs'
@@ -12,7 +13,7 @@ import { positionIn, uploadBase } from './mysql-base.ts'
 import { LogRows } from './mysql-rows.ts'
 import { MysqlServer } from './mysql-server.ts'
 
-/** Maximum time for retries: longer than for appends, because no other work waits for a base. */
+/** Maximum time for retries of one statement. It is longer than for appends, because no other work waits for a base. */
 const PATIENCE = { totalMs: 60_000 }
 
 const { dataDir, logId, address } = workerData as BaseThreadData
@@ -28,7 +29,7 @@ async function answerTo({ partition, epoch }: BaseRequest): Promise<BaseAnswer> 
     await uploadBase(new LogRows(server, partition, PATIENCE), paths, at)
     return { partition, seq: at.seq }
   } catch (error) {
-    // Do not throw, but report the failure: the rows of the log still exist, and the next upload of a base may succeed.
+    // Report the failure instead of throwing it. The log still has all rows, and the next upload of a base may succeed.
     return { partition, failed: error instanceof Error ? error.message : String(error) }
   } finally {
     rmSync(draft, { recursive: true, force: true })

@@ -1,11 +1,11 @@
 /**
- * The bytes of one row of a log in a database server: a batch with everything that becomes durable with it,
- * or a fence, with which a new owner takes the partition.
+ * Encodes and decodes the bytes of one row of a log in a database server. A row is a batch or a fence. A batch contains
+ * its events and everything that becomes durable with them. An owner inserts a fence to take over the partition.
  *
- *   fence  u8 2 | mark 16
- *   batch  u8 1 | u32 length | head, JSON | closed orders, 128 bytes each | each row: u32 length | bytes
+ *   fence  u8 2 | 16 random bytes
+ *   batch  u8 1 | u32 length | head, JSON | closed orders, 128 bytes each | each group of events: u32 length | bytes
  *
- * Rows of events have the format of `record.ts`; numbers are big-endian.
+ * A group of events has the format of a row in `record.ts`. Numbers are big-endian.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -57,7 +57,7 @@ export function chainedCrc(before: number, body: Buffer): number {
   return crc32(body, before)
 }
 
-/** The partition, and the offset of the first event of a body. */
+/** The partition of a row, and the offset of the first event in the row's body. */
 type BodyPlace = { readonly home: RowHome; readonly firstOffset: number }
 
 export function encodeBody<Event extends LogEvent>(
@@ -98,8 +98,8 @@ function lengthOf(bytes: Uint8Array): Buffer {
 }
 
 /**
- * Returns the batch that a row's bytes encode. The bytes had the right checksum, so if they cannot be decoded, they
- * were wrong when they were written.
+ * Returns the batch that the bytes of a row encode. Throws if the bytes cannot be decoded. Their checksum has already
+ * been verified, so such bytes were already wrong when the row was written.
  */
 export function decodeBody<Event extends LogEvent>(
   body: Buffer,

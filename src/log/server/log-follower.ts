@@ -16,8 +16,8 @@ import { LOG_URL_SHAPE, MysqlServer, parseMysqlAddress } from './mysql-server.ts
 /** Maximum time of retries before a read of new rows counts as failed. */
 const PATIENCE = { totalMs: 2_000 }
 /**
- * Maximum number of rows of closed orders to search for orders to forget, after each read of new rows. The number is
- * small, because new rows may be read many times in a second.
+ * Maximum number of rows of closed orders that one call of `forgetSome` reads. The number is small, because the call
+ * follows each read of new rows, possibly many times in a second.
  */
 const FORGET_STEP = 200
 
@@ -140,9 +140,9 @@ export async function openLogFollower<Event extends LogEvent>(options: {
 }
 
 /**
- * Forgets old closed orders by the clock of the log, as the owner does, and moves the other closed orders into runs
- * (sorted files). Otherwise the copy's table of closed orders would be full by the time the node takes over the
- * partition.
+ * Forgets old closed orders, as the owner does. Their age is measured at the time of the log's newest batch. Also moves
+ * the remaining closed orders into runs (sorted files). Otherwise the copy's table of closed orders could be full when
+ * this node takes over the partition.
  */
 function forgetSome<Event extends LogEvent>(copy: EventLog<Event>, partition: number): void {
   try {

@@ -49,7 +49,7 @@ export function positionText({ seq, crc }: Position): string {
 }
 
 type BaseFile = {
-  /** Path relative to the partition: `db`, `closed/…` or `snapshots/…`. */
+  /** Name of the file within the partition: `db`, `closed/…` or `snapshots/…`. */
   readonly name: string
   /**
    * Name under which the content is stored. If a file did not change between two bases, both bases use the same stored
@@ -180,7 +180,7 @@ async function fetchFile(rows: LogRows, file: BaseFile, path: string): Promise<v
     closeSync(target)
   }
   if (bytes === file.bytes && crc === file.crc) return
-  // The owner may have replaced this base by a newer one during the read.
+  // The owner may have replaced this base by a newer one during the read. So the caller may retry with the newest base.
   throw new Fault(
     'LOG_BASE_GONE',
     `partition ${rows.part}: the file ${file.name} of its base (the stored copy of its files) is incomplete or damaged`,

@@ -1,6 +1,6 @@
 /**
- * The local copy of a log in a database server: opens it if it matches the log, rebuilds it if it does not, and brings
- * it up to date. The owner and the followers of a partition use the same code.
+ * Handles the local copy of a log in a database server. Opens the copy if it matches the log, rebuilds it if it does
+ * not, and brings it up to date. The owner and the followers of a partition use the same code.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -26,7 +26,9 @@ import { type MysqlAddress, MysqlServer } from './mysql-server.ts'
  */
 const FETCH_TRIES_MAX = 3
 
-/** Maximum time of the first connection, in which the servers are tried one after the other. */
+/**
+ * Maximum time for the first connection and the creation of the tables. Within this time, each server is tried in turn.
+ */
 const OPEN_PATIENCE = { totalMs: 5_000, what: 'the log' }
 
 /** A partition and its rows in the database. */
@@ -70,8 +72,8 @@ export async function openHome(
   }
   throw refused(
     'LOG_FOREIGN',
-    `${dataDir} has another log than the database: move its folder "log" away, or leave ` +
-      'SIBYL_LOG_URL unset to continue with it',
+    `${dataDir} contains another log than the database: move the folder "log" away to use the ` +
+      'log of the database, or unset SIBYL_LOG_URL to use the log in the folder',
   )
 }
 
@@ -80,8 +82,8 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
   const upcasters = options.upcasters ?? UPCASTERS
 
   /**
-   * Opens the copy without the archive. Until the copy is up to date, it may end before the archive does, which would
-   * count as data loss.
+   * Opens the copy without the archive. An outdated copy may end before the archive does, although no data is lost.
+   * With the archive, such a copy would be refused as data loss.
    */
   function openCopy(partition: number): EventLog<Event> {
     const place = { own: [partition], checkpointThread: false, isCopy: true }
@@ -142,7 +144,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
       const at = positionOf(copy.state(partition).meta)
       if (await isOf(rows, at)) return copy
     } catch (error) {
-      // Another owner's lock or an open reader is not damage, so throw the error and keep the copy.
+      // A retryable error, such as another owner's lock or an open reader, is not damage. Throw it and keep the copy.
       if (!(error instanceof Fault) || error.retryable) throw error
     }
     await copy?.close()
@@ -190,7 +192,7 @@ async function checkCut(partition: number, rows: LogRows, at: Position): Promise
   )
 }
 
-/** Returns whether the log has exactly this row. */
+/** Returns whether the log has a row with this number and this checksum. */
 export async function isOf(rows: LogRows, { seq, crc }: Position): Promise<boolean> {
   return (await rows.at(seq))?.crc === crc
 }

@@ -46,7 +46,7 @@ export type MysqlLogWatch = {
   retried(partition: number, error: unknown): void
   fenced(partition: number): void
   based(partition: number, failed: string | undefined): void
-  /** Called if the server works, but its settings may lose acknowledged rows. */
+  /** Called if the server works, but may lose acknowledged rows because of its settings. */
   doubted(server: string, doubts: readonly string[]): void
 }
 
@@ -56,8 +56,9 @@ type OwnedPartition = {
   readonly acked: AckedMark
   place: Place
   /**
-   * Random value with which the owner takes the partition again after a failed append. The owner uses the same value
-   * for each attempt until one succeeds.
+   * Fence (a row with a random value) that the owner inserts after a failed append, to take the partition again. If the
+   * insert fails too, the next attempt uses the same fence. So it recognises a fence that an earlier attempt has
+   * inserted.
    */
   fence: Buffer | undefined
   /** Number of bytes of rows since the last base. `isBasing` is true while a base is being uploaded. */
@@ -139,8 +140,9 @@ function makeOwnedPartitions<Event extends LogEvent>(ports: {
   }
 
   /**
-   * Recovers after a failed append. The row of that append may be in the database, or still on its way to it, so the
-   * owner takes the partition again. After that, the row is either stored or will be refused.
+   * Recovers after a failed append. The server may have stored the append's row already, or may still receive it. So
+   * the owner inserts a fence to take the partition again. If the row arrives after the fence, the server refuses the
+   * row.
    */
   async function mend(each: OwnedPartition, copy: EventLog<Event>): Promise<void> {
     const { partition, rows, acked } = each
@@ -187,7 +189,7 @@ export async function openMysqlLog<Event extends LogEvent>(
   const parts = makeOwnedPartitions({ options, address, logId: home.id, copier })
   const { owned, at, fencedOff } = parts
   const encoder = new BatchEncoder()
-  /** The check whether another node has taken over has its own connection, so that it does not wait for an append. */
+  /** Connection for `takenOver` only. On a shared connection, this check would have to wait for an append. */
   const confirming = new MysqlServer(address)
 
   async function release(): Promise<void> {
@@ -267,8 +269,8 @@ export async function openMysqlLog<Event extends LogEvent>(
 }
 
 /**
- * Returns the state without the position in `meta`. Only the local copy needs the position; all other values
- * are those of the partition's owner.
+ * Returns the state without the copy's position in the log. The local copy stores this position in `meta`, beside the
+ * values of the partition's owner.
  */
 function withoutPosition(state: PartitionState): PartitionState {
   const { [POSITION]: _, ...meta } = state.meta

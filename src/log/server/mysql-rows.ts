@@ -1,11 +1,12 @@
 /**
- * Tables of the log in a database server that speaks MySQL's protocol, and every statement on them. One row
- * is one batch. One statement inserts it, and names the row before it: if a node does not know the last row
- * of a partition, or no longer owns it, the statement changes nothing.
+ * Defines the tables of the log in a database server that speaks MySQL's protocol, and the statements on its rows. One
+ * row is one batch, or a fence that marks a takeover. The statement that inserts a row names the row before it and the
+ * owner's epoch. If that row is not the last row, or if another node has taken over the partition, the statement
+ * inserts nothing.
  *
- *   log        part, seq (of rows), epoch (of owners), first_offset, events, crc (over all rows so far), body
+ *   log        part, seq (row number), epoch (owner number), first_offset, events, crc (over all rows so far), body
  *   log_homes  the log's random id and its number of partitions, in a single row
- *   log_bases  the list of the files in a base: a partition's files as of a row (`mysql-base.ts`)
+ *   log_bases  the list of files of each base: a copy of a partition's files as of a row (`mysql-base.ts`)
  *   log_files  the bytes of these files, in pieces
  */
 
@@ -43,7 +44,7 @@ const FENCE = `INSERT INTO log (part, seq, epoch, first_offset, events, crc, bod
   WHERE part = ? AND seq = ? AND epoch = ?`
 
 /**
- * Condition of a statement that is true only while this epoch is the partition's newest. It locks the end of the log
+ * SQL condition that is true only while the given epoch is the partition's newest. It also locks the end of the log
  * until the statement has ended, so no takeover can happen during the statement.
  */
 const IS_NEWEST = `? = (SELECT epoch FROM (
@@ -51,7 +52,7 @@ const IS_NEWEST = `? = (SELECT epoch FROM (
 
 /** Maximum number of rows per read; each row may have some megabytes. */
 const ROWS_READ = 64
-/** Maximum number of rows per delete statement: few, because appends wait for the statement. */
+/** Maximum number of rows that one delete statement removes. It is small, because appends wait for the statement. */
 const ROWS_DELETED = 100
 /** Maximum attempts of a takeover: an attempt fails if the live owner appends during the attempt. */
 const FENCE_TRIES_MAX = 50
@@ -79,12 +80,12 @@ type LogHome = { readonly id: string; readonly partitions: number }
 type Patience = { readonly totalMs: number; readonly retried?: (error: unknown) => void }
 
 /**
- * Minimum size of a packet that the server must accept. The largest batch is far smaller, and the pieces of a base have
- * 1 MiB.
+ * Smallest accepted value of the server's setting `max_allowed_packet`. The largest batch is far smaller, and the
+ * pieces of a base have 1 MiB.
  */
 const PACKET_BYTES_MIN = 16 * 1024 * 1024
 
-/** Returns settings of a server that make it unsafe for a log. */
+/** Reads a server's settings, and describes those with which the server may lose acknowledged rows. */
 export async function doubtsAbout(server: MysqlServer): Promise<string[]> {
   const found = await server.rows<{ Variable_name: string; Value: string }>(
     "SHOW VARIABLES WHERE Variable_name IN ('max_allowed_packet', 'innodb_flush_log_at_trx_commit', " +
@@ -94,8 +95,8 @@ export async function doubtsAbout(server: MysqlServer): Promise<string[]> {
 }
 
 /**
- * Returns the settings of a server that make it unsafe for a log. Throws for settings with which the log cannot work at
- * all.
+ * Describes the settings with which a server may lose acknowledged rows. Throws if the log cannot work at all with the
+ * settings.
  */
 export function doubtsOf(name: string, value: ReadonlyMap<string, string>): string[] {
   const packet = Number(value.get('max_allowed_packet') ?? PACKET_BYTES_MIN)
@@ -241,7 +242,7 @@ export class LogRows {
     return row
   }
 
-  /** Returns the sequence of the oldest remaining row. */
+  /** Returns the number (`seq`) of the oldest remaining row. */
   async firstSeq(): Promise<number> {
     const [row] = await this.#ask<{ seq: number | null }>(
       'SELECT MIN(seq) AS seq FROM log WHERE part = ?',
@@ -296,8 +297,9 @@ export class LogRows {
    * Takes the partition again for its owner, with the next epoch. After that, no late row of the previous epoch can be
    * inserted. Returns undefined if another owner has taken over the partition.
    *
-   * The caller passes the same `fence` until a call succeeds. If an earlier call has already inserted the fence, the
-   * next call finds it as the last row and succeeds.
+   * `fence` is the row that marks the takeover. The caller passes the same `fence` until a call succeeds. An earlier
+   * call may have inserted the fence and failed. In that case, the next call finds the fence as the last row and
+   * succeeds.
    */
   async retake(epoch: number, fence: Buffer): Promise<Place | undefined> {
     for (let tries = 1; tries <= FENCE_TRIES_MAX; tries++) {
@@ -319,14 +321,14 @@ export class LogRows {
   }
 
   /**
-   * Runs a statement only while this epoch is the newest. `sql` must end with `WHERE` or `AND`, because the
-   * condition on the epoch is appended to it.
+   * Runs a statement that changes rows only while the given epoch is the partition's newest. `sql` must end with
+   * `WHERE` or `AND`, because the condition on the epoch is appended to it.
    */
   async changeAs(epoch: number, sql: string, values: readonly unknown[]): Promise<number> {
     return this.change(`${sql} ${IS_NEWEST}`, [...values, epoch, this.part])
   }
 
-  /** Deletes rows of a table in steps, as long as this epoch is the newest. */
+  /** Deletes rows of the table named in `where`, in steps, as long as `epoch` is the partition's newest. */
   async deleteAs(epoch: number, where: string, values: readonly unknown[]): Promise<void> {
     const sql = `DELETE FROM ${where} AND ${IS_NEWEST} LIMIT ${ROWS_DELETED}`
     const all = [...values, epoch, this.part]
@@ -405,7 +407,10 @@ function outrun(part: number): Fault {
   )
 }
 
-/** Returns 0 rows for a duplicate key, as if no row had matched, so that the caller reads the existing row. */
+/**
+ * Returns 0 inserted rows if the error is a duplicate key, so that the caller reads the existing row. Throws other
+ * errors.
+ */
 function asNoRow(error: unknown): number {
   if (meaningOf(error) === 'taken') return 0
   throw error

@@ -208,8 +208,8 @@ export class MysqlServer {
 
 /**
  * Sets the session variables that the log relies on, and reads them back. Without autocommit, an append would be
- * acknowledged and then rolled back when its connection ends. On a Galera server, reads, updates, deletes and inserts
- * wait until the server has applied everything that any server acknowledged before.
+ * acknowledged, and rolled back when its connection ends. On a Galera server, each read, update, delete and insert
+ * first waits until this server has applied all earlier commits of the cluster.
  */
 async function prepareSession(connection: Connection, server: string): Promise<void> {
   await connection.query('SET SESSION autocommit = 1')
@@ -224,7 +224,8 @@ async function prepareSession(connection: Connection, server: string): Promise<v
     if (Number(actual?.[name]) === value) continue
     throw new Fault(
       'LOG_SERVER_UNFIT',
-      `${name} of ${server} is ${actual?.[name]}, but the log needs ${value}: a proxy may override the setting`,
+      `the session variable ${name} of ${server} is ${actual?.[name]}, but the log needs ` +
+        `${value}: check whether a proxy overrides the variable`,
       { retryable: false },
     )
   }

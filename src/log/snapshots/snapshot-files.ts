@@ -22,8 +22,8 @@ import {
 import { FileWriter, removeSlowly } from './snapshot-writer.ts'
 
 /**
- * `ahead`: the log ends before the snapshot. `useless`: the market is unknown, or its first event is after the snapshot.
- * `fits`: otherwise.
+ * `ahead`: the log ends before the snapshot's offset. `useless`: the market is unknown, or its first event is after
+ * that offset. `fits`: in all other cases.
  */
 type Fit = 'ahead' | 'useless' | 'fits'
 
@@ -32,8 +32,8 @@ export class SnapshotFiles {
   readonly #home: RowHome
   readonly #newest = new Map<MarketId, SnapshotMeta>()
   /**
-   * Files that are not needed (`#useless`), and files that must never be read again because the log ends before them
-   * (`#ahead`).
+   * `#useless`: files that are not needed. `#ahead`: snapshots after the end of the log. They must never be read,
+   * because the log will reuse their offsets for other events.
    */
   readonly #useless: string[] = []
   readonly #ahead: string[] = []
@@ -49,7 +49,8 @@ export class SnapshotFiles {
     this.#folder = folder
     this.#home = home
     mkdirSync(folder, { recursive: true })
-    // Sync the folders: a rename by an earlier process may not be durable yet, and truncation relies on the snapshot.
+    // Sync the folders, because a rename by an earlier process may not be durable yet. The log deletes events that a
+    // snapshot replaces, so the snapshot must be durable first.
     syncFolder(dirname(folder))
     syncFolder(folder)
     const newest = new Map<MarketId, Named>()
@@ -80,8 +81,8 @@ export class SnapshotFiles {
   }
 
   /**
-   * Removes unused files. Call it after the whole partition has passed its checks: if the partition is refused, all its
-   * files stay for an examination.
+   * Removes unused files. Call it only after the whole partition has passed its checks. If a check fails, the partition
+   * is not opened, and all its files stay for an examination.
    */
   removeUseless(): void {
     for (const name of this.#ahead) rmSync(join(this.#folder, name))
@@ -142,7 +143,7 @@ export class SnapshotFiles {
   }
 }
 
-/** Removes a file if possible. An unneeded file does no harm, and the next open retries. */
+/** Removes a file if possible. An unneeded file does no harm, and the next open of the partition removes it. */
 function removeIfPossible(path: string): void {
   try {
     rmSync(path, { force: true })

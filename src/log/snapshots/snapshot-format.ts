@@ -1,6 +1,6 @@
 /**
- * Format of a snapshot file: the chunks, each preceded by its length and checksum; then the snapshot's description as
- * JSON; then the length and checksum of the description. Numbers are big-endian.
+ * Defines the format of a snapshot file. The file begins with the chunks, each preceded by its length and checksum. The
+ * snapshot's description follows as JSON, and then the length and checksum of the description. Numbers are big-endian.
  */
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
@@ -111,6 +111,7 @@ function readBytes(file: number, at: number, length: number): Buffer | undefined
 
 function damaged(path: string, what: string): Fault {
   return corrupt(
-    `${path}: ${what} is damaged; without this file the log opens if it still has the market's events`,
+    `${path}: ${what} is damaged; move this snapshot away: the log opens without it if the log ` +
+      'still contains all events of the market',
   )
 }

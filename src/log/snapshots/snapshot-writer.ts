@@ -1,6 +1,7 @@
 /**
- * Writes one snapshot. The owner passes chunks without waiting: Node's file threads write them, sync every half a
- * megabyte, and at the end rename the file, which publishes it. So a snapshot never blocks its market.
+ * Writes one snapshot. The caller passes chunks and does not wait for the disk. Node's file threads write the chunks,
+ * and sync every half a megabyte. At the end they rename the file, which publishes the snapshot. So a snapshot never
+ * blocks its market.
  */
 
 import assert from 'node:assert/strict'
@@ -118,7 +119,8 @@ export class FileWriter implements SnapshotWriter {
       if (this.#fault !== undefined) return
       await rename(this.#draft, join(this.#folder, nameOf(meta)))
       await syncInBackground(this.#folder)
-      // If the writer was aborted after the rename, the file is complete and stays: the next open may use it.
+      // If the writer was aborted during the rename or the sync, this process does not use the snapshot. Its complete
+      // file stays, and the next open of the partition may use it.
       if (this.#fault === undefined) this.#publish(meta)
     })
     await this.#work

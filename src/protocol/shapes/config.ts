@@ -21,21 +21,22 @@ export const SignatureScheme = Type.Object({
         contract: Type.Optional(
           Type.String({
             description:
-              'Address of the contract that has this function; absent if the market’s contract has this ' +
-              'function',
+              'Address of the contract on which the function is called; absent if it is the ' +
+              'contract of the market',
           }),
         ),
         function: Type.String(),
         args: Type.Array(
           Type.String({
-            description: 'Name of the message field whose value is the argument',
+            description:
+              'Name of a field of the signed message; the value of this field is the argument',
           }),
         ),
       },
       {
         description:
-          'The contract function that returns the signer’s current nonce; absent if the message contains no ' +
-          'nonce from a contract',
+          'Function of a contract that returns the nonce for the signer’s next message; absent ' +
+          'if the nonce of the message does not come from a contract',
       },
     ),
   ),
@@ -58,8 +59,8 @@ const LIMITS = {
   openOrdersPerMarketMax: limit('Maximum number of open orders of a trader in a market'),
   tradesListedMax: limit('Maximum number of trades in a list'),
   makersPerOrderMax: limit(
-    'Maximum number of resting orders that one order can match. If some of the order is left after these ' +
-      'matches, the exchange cancels it',
+    'Maximum number of resting orders that one order can match. If the order is not completely ' +
+      'filled after that, the exchange cancels its remaining part',
   ),
   permitBeyondExpirationSecondsMin: limit(
     'Minimum time from the expiration of an order to the deadline of its permit, in seconds',
@@ -71,11 +72,12 @@ const LIMITS = {
     'Maximum number of unsettled trades of a trader; 0 means no limit',
   ),
   cooldownSeconds: limit(
-    'Time for which a trader can place no orders after a trade that failed by their fault, in seconds. This pause ' +
-      'doubles with each further failure. 0 means no pause',
+    'Length of the pause after a trade that failed by the fault of a trader, in seconds. During ' +
+      'the pause, the trader can place no orders. Each further failure doubles the pause. 0 ' +
+      'means no pause',
   ),
   cooldownSecondsMax: limit(
-    'Maximum time for which a trader can place no orders after trades that failed by their fault, in seconds',
+    'Maximum length of the pause after failed trades (see `cooldownSeconds`), in seconds',
   ),
   requestDeadlineMs: limit('Maximum duration of a request, in milliseconds'),
   headerBytesMax: limit('Maximum total size of the headers of a request, in bytes'),
@@ -83,7 +85,8 @@ const LIMITS = {
   apiKeysPerAddressMax: limit('Maximum number of active API keys of a wallet address'),
   apiKeyNameLengthMax: limit('Maximum length of the name of an API key, in characters'),
   tokenAheadSecondsMax: limit(
-    'Maximum time by which the `ts` of a bearer token may be ahead of the exchange’s clock, in seconds',
+    'Maximum number of seconds by which `ts` of a bearer token may be later than the exchange’s ' +
+      'clock',
   ),
 }
 
@@ -94,7 +97,10 @@ const SOME_LIMITS = {
     limit('Maximum number of units that an IP address can spend in one burst'),
   ),
   siteTimes: Type.Optional(
-    limit('Rate limit of an IPv6 /48 network, as a multiple of the limit of one IP address'),
+    limit(
+      'Factor for the rate limit of an IPv6 /48 network: the network can use this many times the ' +
+        'limit of one IP address',
+    ),
   ),
   keyUnitsPerSecond: Type.Optional(limit('Rate limit of an API key, in units per second')),
   keyUnitsBurst: Type.Optional(
@@ -107,13 +113,13 @@ const SOME_LIMITS = {
   ),
   unfundedOrdersPerSecond: Type.Optional(
     limit(
-      'Maximum number of orders per second that one client can have rejected for insufficient funds',
+      'Rate limit for rejected orders of one client, in orders per second. It counts orders that ' +
+        'are rejected for missing funds, a pause of the trader, a spent gas budget or the limits ' +
+        'of a delegate. A client above the limit must wait before it can place orders',
     ),
   ),
   unfundedOrdersBurst: Type.Optional(
-    limit(
-      'Maximum number of orders that one client can have rejected for insufficient funds in one burst',
-    ),
+    limit('Maximum number of orders in one burst for the limit `unfundedOrdersPerSecond`'),
   ),
   connectionUnits: Type.Optional(limit('Cost of a new connection, in units of the rate limit')),
   connectionsPerIpMax: Type.Optional(limit('Maximum number of open connections of an IP address')),
@@ -148,13 +154,14 @@ const STREAM_LIMITS = {
     ),
   ),
   streamSubscriptionsMax: limit(
-    'Maximum number of subscriptions of one stream connection. A ticker subscription counts as one subscription for every five ' +
-      'markets',
+    'Maximum number of subscriptions of one stream connection. A ticker subscription counts as ' +
+      'one subscription for every five of its markets, or as 20 if it covers all markets',
   ),
   streamSubscriptionsPerIpMax: Type.Optional(
     limit(
-      'Maximum number of subscriptions of one IP address, in all of its stream connections together. A ticker subscription counts ' +
-        'as one subscription for every five markets',
+      'Maximum number of subscriptions of one IP address, in all of its stream connections ' +
+        'together. A ticker subscription counts as one subscription for every five of its ' +
+        'markets, or as 20 if it covers all markets',
     ),
   ),
   streamMessagesPerSecond: limit('Maximum number of frames that a client can send per second'),
@@ -173,21 +180,22 @@ const STREAM_LIMITS = {
     'Maximum number of unanswered requests (orders, cancels, authentications) of one stream connection',
   ),
   streamHeldOrdersMax: limit(
-    'Maximum number of orders, open or unsettled, that one stream connection can have with ' +
-      '`cancelOnDisconnect`, which cancels its orders when the connection ends. Each thread that runs ' +
-      'markets counts these orders separately',
+    'Maximum number of orders that one stream connection can have with `cancelOnDisconnect`, ' +
+      'which cancels them when the connection ends. Open orders and filled orders with unsettled ' +
+      'trades count. Each thread that runs markets counts its orders separately',
   ),
   streamHeartbeatMs: limit('Time between two heartbeats, in milliseconds'),
   streamIdleSeconds: limit(
     'Time after which the server closes a stream connection whose client answers no ping, in seconds',
   ),
   streamBufferBytesMax: limit(
-    'Maximum number of bytes that wait to be sent to one client; above it, the server drops messages to that ' +
-      'client',
+    'Maximum number of bytes that wait to be sent to one client. If more bytes wait, the server ' +
+      'drops messages to that client. When the client has caught up, the server sends new ' +
+      'snapshots',
   ),
   streamLagMsMax: limit(
-    'Maximum time that messages wait for a slow client, in milliseconds; then the server closes the connection ' +
-      'with code 4008',
+    'Maximum time for which a client may be behind with reading, in milliseconds. After this ' +
+      'time, the server closes the connection with code 4008',
   ),
 }
 
@@ -290,7 +298,9 @@ export const ChangesAnswer = Type.Object({
   items: Type.Array(
     Type.Object({
       id: Type.String({
-        description: 'Id of the change; it stays the same until the text of the change is edited',
+        description:
+          'Id of the change, computed from its version and its text; it changes if the text is ' +
+          'edited',
       }),
       content_text: Type.String(),
       tags: Type.Array(Type.String(), {

@@ -12,9 +12,10 @@ const EventPrices = Type.Object(
   {
     yesSum: Type.Integer({
       description:
-        'Sum of the YES prices of all markets, in millionths of a dollar. The price of a resolved market is ' +
-        'its payout. The price of any other market is the middle of its book, or its last price if the book ' +
-        'has no middle',
+        'Sum of the YES prices of all markets, in millionths of a dollar. Withdrawn markets do ' +
+        'not count. The price of a resolved market is its payout. The price of any other market ' +
+        'is the middle between its best bid and its best ask, or its last price if it has no bid ' +
+        'or no ask',
     }),
     unpriced: Type.Integer({
       description: 'Number of markets of the event that have no price yet',
@@ -22,22 +23,23 @@ const EventPrices = Type.Object(
     bidSum: orNull(
       Type.Integer({
         description:
-          'Sum of the best YES bids of all markets, in millionths of a dollar; null unless every market is ' +
-          'open and has a bid',
+          'Sum of the best YES bids of all markets, in millionths of a dollar. Withdrawn markets ' +
+          'do not count. Null if a market that counts is not open or has no bid',
       }),
     ),
     askSum: orNull(
       Type.Integer({
         description:
-          'Sum of the best YES asks of all markets, in millionths of a dollar; null unless every market is ' +
-          'open and has an ask',
+          'Sum of the best YES asks of all markets, in millionths of a dollar. Withdrawn markets ' +
+          'do not count. Null if a market that counts is not open or has no ask',
       }),
     ),
     gap: Type.Integer({
       description:
-        'Arbitrage per share, in millionths of a dollar. If positive, selling YES in every market earns this ' +
-        'amount. If negative, buying YES in every market earns the absolute value of `gap`, provided that ' +
-        'one market resolves to YES. 0 if there is no arbitrage',
+        'Profit of a trader who trades one share of YES in every market of the event ' +
+        '(arbitrage), in millionths of a dollar. If `gap` is positive, selling the shares earns ' +
+        'this amount. If `gap` is negative, buying the shares earns its absolute value, provided ' +
+        'that one market resolves to YES. 0 if neither earns a profit',
     }),
   },
   { title: 'EventPrices' },
@@ -83,8 +85,8 @@ export const Event = Type.Object(
     }),
     prices: orNull(EventPrices, {
       description:
-        'Prices of an exclusive event; null if the event is not exclusive or `markets` does not contain all ' +
-        'of its markets',
+        'Prices of an exclusive event. Null if the event is not exclusive, or if `markets` ' +
+        'contains only some of its markets',
     }),
   },
   { title: 'Event' },

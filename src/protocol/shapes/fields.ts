@@ -9,14 +9,14 @@ type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : 
 
 const TYPED = '~typed'
 
-/** Returns the schema whose static type replaces that of `schema` (see `typed`); undefined if there is none. */
+/** Returns the schema that `typed` has set as the static type of `schema`; undefined if it has set none. */
 export function typeSchemaOf(schema: TSchema): TSchema | undefined {
   return (schema as { [TYPED]?: TSchema })[TYPED]
 }
 
 /**
- * Returns `schema` with the static type of `type`. The published documents keep `schema`, because a narrower schema in
- * them would change the code that client generators write.
+ * Returns `schema`, but with the static type of `type`. The published documents still contain `schema`. With `type` in
+ * the documents, client generators would write different code.
  */
 function typed<Type extends TSchema>(schema: TSchema, type: Type): TUnsafe<Static<Type>> {
   // Not enumerable, so that the property stays out of the documents. Configurable, so that TypeBox can copy the
@@ -36,14 +36,17 @@ export const outcome = (options: TSchemaOptions = { description: 'Outcome: 0 = Y
 
 export const side = (description = 'Side: 0 = BUY, 1 = SELL') => bit({ description })
 
-/** Returns a schema for one of these words. The published documents describe it as text. */
+/** Returns a schema whose static type is one of these words. The published documents describe the value as text. */
 export const word = <const Words extends readonly string[]>(words: Words, description?: string) =>
   typed(
     Type.String(description === undefined ? {} : { description }),
     Type.Unsafe<Words[number]>(Type.Enum([...words])),
   )
 
-/** Returns a schema for text with a list of known values. Clients must expect that later versions add values. */
+/**
+ * Returns a schema that lists the known values of a text. Its static type is `string`, because later versions may add
+ * values.
+ */
 export const growing = (words: readonly string[]) => typed(Type.Enum([...words]), Type.String())
 
 /** Returns a schema for two values: one of YES and one of NO. */

@@ -114,8 +114,8 @@ const BookLevel = Type.Object(
     implied: Type.Optional(
       Type.Integer({
         description:
-          'Part of `size` that comes from orders of the other outcome. Present only if `implied` is true in ' +
-          'the request',
+          'Part of `size` that comes from orders of the other outcome, in millionths of a share. ' +
+          'Present only if `implied` is true in the request',
       }),
     ),
   },
@@ -134,8 +134,8 @@ export const BookAnswer = Type.Object({
   checksum: Type.Optional(
     Type.Integer({
       description:
-        'Checksum that the stream had for this past book. Present only if the request has `outcome`, and ' +
-        'also `seq` or `at`',
+        'Checksum of this past book; the stream has the same checksum for the same book. Present ' +
+        'only if the request has `outcome`, and also `seq` or `at`',
     }),
   ),
 })
@@ -158,7 +158,7 @@ export type Candle = Answer<typeof Candle>
 export const Candles = Type.Object({
   candles: Type.Array(Candle),
   nextTo: orNull(Type.Integer(), {
-    description: 'Value of `to` for earlier candles; null if there are none',
+    description: 'Value of `to` that requests the candles before these; null if there are none',
   }),
 })
 export type Candles = Answer<typeof Candles>
@@ -241,7 +241,7 @@ const Assertion = Type.Object(
     settled: Type.Boolean(),
     settlementResolution: Type.Boolean({
       description:
-        'True if the oracle confirmed the proposal; meaningful only if `settled` is true',
+        'True if the oracle confirmed the proposed outcome; false as long as `settled` is false',
     }),
     disputed: Type.Boolean(),
   },

@@ -25,8 +25,8 @@ const seenFrom = {
   seq: Type.Optional(
     Type.Integer({
       description:
-        'Sequence number of the change that this request made. A read with this value as `minSeq` includes ' +
-        'the change, on every server of the exchange',
+        'Sequence number, in the market, of the change that this request made. A read with this ' +
+        'value as `minSeq` includes the change, on every server of the exchange',
     }),
   ),
 }
@@ -35,8 +35,9 @@ export const receipt = {
   receipt: Type.Optional(
     Type.String({
       description:
-        'A signed promise of the exchange that the public log will contain this order or this cancel. ' +
-        'Present if the request has the header `Accept-Receipt: 1`, or `receipt: true` on the stream',
+        'Signed promise of the exchange that the public log will contain this order or this ' +
+        'cancel. Present only if the exchange publishes its log, and if the request has the ' +
+        'header `Accept-Receipt: 1`, or `receipt: true` on the stream',
     }),
   ),
 }
@@ -120,7 +121,8 @@ export const CheckedOrder = Type.Object({
   valid: Type.Boolean(),
   orderHash: orNull(Type.String(), {
     description:
-      'The EIP-712 digest that the server computed; null if the values of the order cannot be hashed',
+      'EIP-712 digest of the order, computed by the server; null if it cannot be computed, ' +
+      'because a field is invalid or the market is unknown',
   }),
   recovered: orNull(Type.String(), {
     description: 'Address recovered from the signature; null if no address can be recovered',
@@ -147,7 +149,8 @@ export const OpenOrder = Type.Object(
     timestamp: Type.Integer({ description: 'Time at which the order was placed, in Unix seconds' }),
     expiration: Type.Integer({
       description:
-        'Expiration of the order, in Unix seconds; a later expiration is shown as 9007199254740991',
+        'Time at which the order expires, in Unix seconds. If the signed time is later than ' +
+        '9007199254740991 (2^53 − 1), this field has that value',
     }),
     chainId: Type.Integer(),
     trader: Type.String(),

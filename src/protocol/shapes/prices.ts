@@ -10,7 +10,9 @@ const ANY_SOURCE = `${PRICE_SOURCES.slice(0, -1).join(', ')} or ${PRICE_SOURCES.
 /** A new price of an asset. */
 export const StreamPrice = Type.Object({
   asset: Type.String({ description: 'Symbol of the asset, such as `BTC`' }),
-  price: Type.Integer({ description: 'Price in US dollars, with 8 decimals' }),
+  price: Type.Integer({
+    description: 'Price in units of 10^-8 US dollars: 6543210000000 is 65,432.10 dollars',
+  }),
   priceUSD: Type.Number({ description: 'Price as a decimal number of US dollars' }),
   timestamp: Type.Integer({
     description: 'Time of the price by the provider’s clock, in Unix milliseconds',
@@ -22,19 +24,23 @@ export type StreamPrice = Answer<typeof StreamPrice>
 /** The latest price of an asset. */
 export const Price = Type.Object({
   asset: Type.String(),
-  price: Type.Integer({ description: 'Price in US dollars, with 8 decimals' }),
+  price: Type.Integer({
+    description: 'Price in units of 10^-8 US dollars: 6543210000000 is 65,432.10 dollars',
+  }),
   priceUSD: Type.Number(),
   timestamp: Type.Integer({
     description: 'Time of the price by the provider’s clock, in Unix seconds',
   }),
-  source: Type.String({ description: 'URL of the price provider, without the query' }),
+  source: Type.String({ description: 'URL of the price provider’s API, without its query part' }),
   sourceName: word(PRICE_SOURCES, `Price provider: ${ANY_SOURCE}`),
   stale: Type.Boolean(),
 })
 export type Price = Answer<typeof Price>
 
 export const PastPrice = Type.Object({
-  price: Type.Integer({ description: 'Price in US dollars, with 8 decimals' }),
+  price: Type.Integer({
+    description: 'Price in units of 10^-8 US dollars: 6543210000000 is 65,432.10 dollars',
+  }),
   priceUSD: Type.Number(),
   timestamp: Type.Integer({ description: 'Time of the price, in Unix seconds' }),
   source: word(PRICE_SOURCES),
@@ -48,7 +54,7 @@ export const QuickMarket = Type.Object({
   intervalMinutes: Type.Integer(),
   intervalSeconds: Type.Optional(Type.Integer()),
   startPrice: Type.Integer({
-    description: 'Strike: the price at the start, in US dollars with 8 decimals',
+    description: 'Strike: the price at the start, in units of 10^-8 US dollars',
   }),
   startTime: Type.Integer({ description: 'Start of the quick market, in Unix seconds' }),
   endTime: Type.Integer({ description: 'End of the quick market, in Unix seconds' }),
@@ -59,7 +65,8 @@ export const QuickMarket = Type.Object({
     orNull(
       Type.Integer({
         description:
-          'Price at the end, in US dollars with 8 decimals; null until the quick market is resolved',
+          'Price at the end, in units of 10^-8 US dollars; null until the quick market is ' +
+          'resolved',
       }),
     ),
   ),
@@ -90,10 +97,13 @@ export const PriceObservation = Type.Object(
     source: Type.String({ description: 'Price provider that sent the report' }),
     boundary: Type.Integer({
       description:
-        'Time that this report is for, in Unix seconds: the start or the end of the quick market, or for ' +
-        '`average` a time before the end',
+        'Time for which this report gives the price, in Unix seconds: the start or the end of ' +
+        'the quick market, or for `average` a time shortly before the end. The report is the ' +
+        'first one of the provider that the exchange has from this time or later',
     }),
-    price: Type.Integer({ description: 'Price in US dollars, with 8 decimals' }),
+    price: Type.Integer({
+      description: 'Price in units of 10^-8 US dollars: 6543210000000 is 65,432.10 dollars',
+    }),
     timestamp: Type.Integer({
       description: 'Time of the report by the provider’s clock, in Unix milliseconds',
     }),
@@ -102,12 +112,14 @@ export const PriceObservation = Type.Object(
     }),
     via: Type.Enum(['stream', 'latest', 'history'], {
       description:
-        'How the exchange received the report. `stream`: the provider pushed it; `latest`: requested as the ' +
-        'latest price; `history`: requested from the provider’s history',
+        'How the exchange received the report. `stream`: the provider pushed it. `latest`: the ' +
+        'exchange requested the latest price. `history`: the exchange requested a past price ' +
+        'from the provider’s history',
     }),
     exact: Type.Boolean({
       description:
-        'True if it is certain that the provider sent no other report between `boundary` and this report',
+        'True if this is certainly the provider’s first report at or after `boundary`; false if ' +
+        'the exchange may have missed an earlier one',
     }),
     report: Type.String({ description: 'Text of the report as the provider sent it' }),
   },
@@ -124,18 +136,20 @@ const PriceProvider = Type.Object(
     end: orNull(PriceObservation),
     direction: orNull(Type.Enum([...DIRECTIONS]), {
       description:
-        'Direction of this source’s price from start to end; null unless the source reported both prices',
+        'Direction in which this source’s price moved from start to end; null if the source did ' +
+        'not report both prices',
     }),
     moveBps: orNull(Type.Number(), {
       description:
-        'Change of this source’s price from start to end, in basis points of the start price; null unless ' +
-        'the source reported both prices',
+        'Change of this source’s price from start to end, in basis points of the start price; ' +
+        'null if the source did not report both prices',
     }),
     counted: Type.Boolean({
       description:
-        'True if this source counts in the decision. The deciding source always counts. Another source ' +
-        'counts if it reported both prices, and if each of these prices is close to the price of another ' +
-        'source, if any other source reported one',
+        'True if this source has a vote on the outcome. The deciding source always has a vote. ' +
+        'Another source has a vote if it reported both prices, and neither price is ' +
+        'contradicted. A price is contradicted if other sources reported a price for the same ' +
+        'time, but none of them a similar one',
     }),
   },
   { title: 'PriceProvider' },
@@ -154,7 +168,9 @@ export const EvidenceAnswer = Type.Object({
   start: orNull(PriceObservation),
   end: orNull(PriceObservation),
   compared: Type.Array(Type.Object({ start: orNull(PriceObservation), end: PriceObservation }), {
-    description: 'Reports of the other sources that the deciding source was compared with',
+    description:
+      'Reports of the other sources that reported a price at the end, for comparison with the ' +
+      'deciding source',
   }),
   providers: Type.Array(PriceProvider, {
     description:
@@ -164,7 +180,8 @@ export const EvidenceAnswer = Type.Object({
   average: orNull(
     Type.Object({
       price: Type.Integer({
-        description: 'Mean of the observed prices, rounded down, in US dollars with 8 decimals',
+        description:
+          'Mean of the prices in `observations`, rounded down, in units of 10^-8 US dollars',
       }),
       observations: Type.Array(PriceObservation),
     }),

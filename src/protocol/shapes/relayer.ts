@@ -9,8 +9,9 @@ export const Relayed = Type.Object(
     success: Type.Literal(true),
     tx_hash: Type.String({
       description:
-        'Hash of the transaction. If the chain already has the requested state, the hash of the ' +
-        'transaction that caused this state; empty if that transaction is unknown',
+        'Hash of the transaction that the relayer sent. If the chain already had the requested ' +
+        'state, hash of the transaction that caused this state; empty if that transaction is ' +
+        'unknown',
     }),
   },
   { title: 'Relayed' },

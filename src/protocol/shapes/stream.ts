@@ -365,7 +365,7 @@ export const SERVER_FRAMES = {
   }),
 } as const satisfies Record<string, TSchema>
 
-/** A book message in JSON. `BookMessage` of the SDK has sizes beyond 2^53 as text. */
+/** A book message in JSON. In `BookMessage`, the type of the SDK, sizes beyond 2^53 are text. */
 export const BookFrame = Type.Union([SERVER_FRAMES['book.snapshot'], SERVER_FRAMES['book.delta']])
 export type BookFrame = Answer<typeof BookFrame>
 

@@ -18,9 +18,10 @@ const matched = {
   kind: Type.Optional(
     word(
       FILL_KINDS,
-      'Present if two orders of different outcomes matched, in a complementary market. `mint`: both traders ' +
-        'bought; the trader named in `seller` bought the other outcome at a dollar minus `price`. `merge`: ' +
-        'both traders sold; the trader named in `buyer` sold the other outcome',
+      'Present only if two orders for different outcomes matched, in a complementary market. ' +
+        '`mint`: both traders bought. The trader in `seller` bought the other outcome, at a ' +
+        'dollar minus `price`. `merge`: both traders sold. The trader in `buyer` sold the other ' +
+        'outcome, at a dollar minus `price`',
     ),
   ),
 }
@@ -39,7 +40,9 @@ const fields = {
     'Status of the settlement: matched, submitted, confirmed, failed or reverted',
   ),
   seq: Type.Integer({
-    description: 'Market sequence number of the match; all trades of one taker order share it',
+    description:
+      'Sequence number of the match in the market. Several trades of one arriving order can have ' +
+      'the same number',
   }),
 }
 

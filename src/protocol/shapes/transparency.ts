@@ -8,7 +8,7 @@ export const TransparencyAnswer = Type.Object({
     Type.Object({
       partition: Type.Integer(),
       origin: Type.String({
-        description: 'Identity of the log, which is the first line of its checkpoints',
+        description: 'Identity of the log. Each checkpoint of the log has it as its first line',
       }),
       path: Type.String({
         description: 'Path of the log on this server; `checkpoint` and `tile/…` are below it',

@@ -116,16 +116,17 @@ const UserTrade = Type.Object(
     ...inMarket,
     role: Type.Enum(['buyer', 'seller'], {
       description:
-        'Role of the user: `buyer` if they bought, `seller` if they sold. Both traders of a mint are buyers, ' +
-        'and both traders of a merge are sellers. A user who traded with themselves is the buyer',
+        'Role of the user: `buyer` if the user bought, `seller` if the user sold. In a mint, ' +
+        'both traders are buyers. In a merge, both traders are sellers. A user who traded with ' +
+        'themselves is the buyer',
     }),
     outcome: tradeOutcome,
     price,
     size,
     cost: Type.Integer({
       description:
-        'Amount that the buyer paid to the seller, in millionths of the stablecoin; for a mint or merge, the ' +
-        'amount that the user paid or received',
+        'Amount that the user paid as buyer or received as seller, in millionths of the ' +
+        'stablecoin',
     }),
     kind,
     status,
@@ -179,15 +180,24 @@ export const Funds = Type.Object(
           Type.String({ description: 'Market of the outcome token; absent for the stablecoin' }),
         ),
         outcome: Type.Optional(outcome()),
-        held: amount('Balance of the trader on the chain, in millionths'),
+        held: amount(
+          'Balance of the trader on the chain, in millionths of the stablecoin or of a share',
+        ),
         allowed: amount(
-          'Amount that the trader allows the settlement contract to take, in millionths',
+          'Amount that the settlement contract may take from the trader, in millionths of the ' +
+            'stablecoin or of a share',
         ),
         reservedForOrders: amount(
-          'Amount reserved for open orders and for orders that are still being placed, in millionths',
+          'Amount reserved for open orders and for orders that are still being placed, in ' +
+            'millionths of the stablecoin or of a share',
         ),
-        reservedForTrades: amount('Amount reserved for unsettled trades, in millionths'),
-        free: amount('Amount available for new orders, in millionths'),
+        reservedForTrades: amount(
+          'Amount reserved for unsettled trades, in millionths of the stablecoin or of a share',
+        ),
+        free: amount(
+          'Amount that a new order without a permit can use, in millionths of the stablecoin or ' +
+            'of a share. The balance and the allowance both limit this amount',
+        ),
       }),
       {
         description:
@@ -208,13 +218,13 @@ export const DelegateList = Type.Object({
       }),
       until: Type.Integer({
         description:
-          'End of the delegation, in Unix seconds. The exchange accepts an order of the delegate only if it ' +
-          'expires at this time or earlier',
+          'End of the delegation, in Unix seconds. The exchange rejects an order of the delegate ' +
+          'if the order expires later than this time',
       }),
       settlesUntil: Type.Integer({
         description:
-          'Time until which trades that matched before the end of the delegation can still settle, in Unix ' +
-          'seconds',
+          'Last time at which the settlement contract settles trades of orders that the delegate ' +
+          'signed, in Unix seconds',
       }),
       maxOrderSize: Type.Integer({
         description:
@@ -222,8 +232,8 @@ export const DelegateList = Type.Object({
       }),
       maxOpenNotional: Type.Integer({
         description:
-          'Largest total value (price × open size) of the delegate’s open orders, in millionths of the ' +
-          'stablecoin; 0 means no limit',
+          'Maximum sum of price × open size over all open orders that the delegate signed, in ' +
+          'millionths of the stablecoin; 0 means no limit',
       }),
       markets: Type.Array(Type.String(), {
         description:

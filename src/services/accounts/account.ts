@@ -191,7 +191,8 @@ function removeOrder(state: AccountsState, order: OrderNeed): void {
 }
 
 /**
- * Removes an account's orders of closed markets at once. The other orders of these markets are removed in later turns.
+ * Removes one account's orders of closed markets at once. Orders of other accounts in these markets are removed later,
+ * in several steps.
  */
 export function dropClosed(state: AccountsState, account: Account): void {
   if (state.closing.length === 0) return
@@ -199,8 +200,8 @@ export function dropClosed(state: AccountsState, account: Account): void {
 }
 
 /**
- * Remembers the hash of an ended order. If a client sends the order again, the order is passed to its market, which
- * answers it.
+ * Remembers the hash of an ended order. If a client sends the order again, this thread grants it without a reservation,
+ * and its market answers it.
  */
 export function noteEnded(state: AccountsState, orderHash: OrderHash): void {
   if (state.ended.size >= ENDED_MAX) {
@@ -238,8 +239,8 @@ function paidBySeller(trade: NeedsTrade): Paid {
 }
 
 /**
- * Adds the paid collateral to the account’s needs, or removes it if `counted` is false. Returns the permit that the
- * payment uses from now on.
+ * Adds the paid collateral to the account’s needs, or subtracts it if `counted` is false. Returns the permit that the
+ * payment now uses; undefined if it uses none.
  */
 function countPaid(
   account: Account,
@@ -265,8 +266,9 @@ function countDelivered(
   const holding = holdingOf(account, outcomeToken(marketId, outcome))
   const need = BigInt(size)
   holding.pending += counted ? need : -need
-  // A sell order that is filled at once never rests in a book, so `coverChanged` finds the order's need only through
-  // this entry in `grown`. The need must be checked, because the order may rely on a reservation from before a reorg.
+  // Add the need to `grown`, so that `coverChanged` compares it with the funds. A sell order that is filled at once
+  // never rests in a book, so nothing else adds it. Its reservation may have been granted before a reorg, so the funds
+  // may no longer suffice.
   if (counted) state.grown.push({ account, holding, need })
 }
 

@@ -1,19 +1,21 @@
 /**
- * Funds and reservations of traders: an order is accepted only if its funds are available. An accounts thread
- * reads the logs of all markets, and promises funds to new orders for a short time. Markets do not wait for
+ * Manages traders' funds and reservations: an order is accepted only if its funds are available. An accounts thread
+ * reads the logs of all markets, and promises (reserves) funds to new orders for a short time. Markets do not wait for
  * this thread, and it does not wait for markets.
  *
- * 1. Start: the thread loads the needs from the database, reads the logs from there on, and asks the chains
- *    which pending trades have settled. It grants nothing before these steps are complete.
- * 2. `Reserve` compares an order's need with the funds at the last block, less open, pending and promised
- *    needs. If the order is granted, its need becomes a promise, which is stored under the order's hash.
- * 3. The market places the order; its events turn the promise into an open or pending need.
- * 4. A step of the chain reports settled trades and changed funds. These funds are read again, and orders
- *    that are no longer covered are emitted as `Withdrawn`.
+ * 1. Start: the thread loads the needs (amounts that orders and trades take) from the database. It reads the logs from
+ *    the database's checkpoints on, and asks the chains which pending trades have settled. It grants nothing before
+ *    these steps are complete.
+ * 2. `Reserve` compares an order's need with the funds at the last block, less open, pending and promised needs. If the
+ *    order is granted, its need becomes a promise, which is stored under the order's hash.
+ * 3. The market places the order. The order's events turn the promise into an open need, a pending need, or both.
+ * 4. A regular read of a chain's new blocks (a step) reports settled trades and accounts whose funds may have changed.
+ *    The thread reads these funds again. It emits `Withdrawn` for orders that the funds no longer cover.
  *
- * Example: a trader has 10 dollars and an allowance for all of them. BUY 10 at 0.42 is promised 4.21. It
- * matches 4 at 0.40: 1.60 is pending and 2.53 open, 5.87 free. The trade is mined in block 7, and the funds
- * are read there: 8.40 held, 2.53 open, nothing pending, 5.87 free, whether or not the market knows yet.
+ * Example: a trader has 10 dollars and an allowance for all of them. The order BUY 10 at 0.42 is promised 4.21, of
+ * which 0.01 is for rounding (`funds.ts`). It matches 4 shares at 0.40: 1.60 is pending, 2.53 is open for the other 6
+ * shares, 5.87 is free. The trade is mined in block 7, and the funds are read at that block: 8.40 is held, 2.53 is
+ * open, nothing is pending, 5.87 is free. These amounts do not depend on whether the market knows of block 7 yet.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -189,8 +191,8 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       const need = state.trades.get(tradeId)
       if (need === undefined || need.settledBlock !== undefined) continue
       if (settled[index] === true) markSettled(state, need, at.block)
-      // The chain has not settled this trade, so the trade is not checked again. Exception: if the market considers the
-      // trade settled, each step checks it again until the chain agrees.
+      // The chain has not settled this trade. The trade is not checked again, unless its market considers it settled.
+      // In that case, each step checks it again until the chain agrees.
       else if (!need.confirmed) chain.toAsk.delete(need)
     }
     askNext(state, chain, context)

@@ -150,9 +150,9 @@ export function sidesOf(need: TradeNeed): TradeSide[] {
 }
 
 /**
- * Returns -1, 0 or 1: the factor with which the trade's amount must be added to the accounts' sum to get the audit's
- * sum. The audit counts a trade until its market confirms the trade. The accounts count a trade until the owner's funds
- * include its settlement.
+ * Returns the sign with which a trade's amount corrects the accounts' sum to the audit's sum: 1 adds the amount, -1
+ * subtracts it, 0 changes nothing. The audit counts a trade until its market confirms the trade. The accounts count it
+ * until the owner's funds, as read from the chain, include its settlement.
  */
 function missing({ confirmed }: TradeNeed, isCounted: boolean): bigint {
   if (confirmed === !isCounted) return 0n

@@ -2,9 +2,10 @@
  * Selects the orders to cancel if a trader’s funds do not cover open orders and pending trades. Only orders that need
  * the missing token are selected, the newest first, and no more than necessary.
  *
- * The check uses the minimum need of each order, without the extra units for rounding its fills (`funds.ts`). The
- * order’s own fills may have used up these units, and an order must not be cancelled because it traded. Promises
- * (reservations for orders in progress) do not count in this check: they are checked when they become orders.
+ * The reserved need of an order contains extra units for rounding (`funds.ts`). The check uses the minimum need,
+ * without these units. The order’s own fills may have used them up, and an order must not be cancelled because it
+ * traded. Promises (reservations for orders in progress) are not part of the check. Their orders are checked once they
+ * are in the log.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -34,9 +35,9 @@ export function cover(state: AccountsState, account: Account, context: AccountsC
     return
   }
   chain.short.add(account)
-  // The chain may have settled a trade of this account whose match is not read from the log yet. That trade
-  // may explain the missing tokens, so nothing is cancelled now: the account is checked again with each
-  // change and tick.
+  // The chain may have settled a trade of this account before this thread has read the trade from the log. That trade
+  // may explain the missing tokens, so nothing is cancelled now. The account is checked again with each change and
+  // tick.
   if (hasUnreadMatch(state, account)) return
   account.namedAtMs = context.nowMs
   name(state, account, uncovered(account), context)
@@ -51,9 +52,9 @@ export function coverAgain(state: AccountsState, account: Account, context: Acco
 }
 
 /**
- * Checks accounts that the current message changed. Three reasons can leave their orders without cover: new
- * orders without a reservation (promise), changed funds, and fills that cost more than was reserved, because
- * of rounding.
+ * Checks accounts that the current message changed, because their funds may no longer cover their orders. There are
+ * three possible reasons: new orders without a reservation (promise), changed funds, or fills that cost more than was
+ * reserved, because of rounding.
  */
 export function coverChanged(state: AccountsState, context: AccountsContext): void {
   const doubtful = new Set<Account>()
@@ -90,8 +91,8 @@ function lack({ openMin, pending }: Sums, has: bigint): bigint {
 }
 
 /**
- * Compares orders for cancelling. Orders that are already being cancelled come first, so that no other order is
- * cancelled instead. The other orders follow, the newest first.
+ * Compares two orders of an account by their turn to be cancelled. Orders that are already being cancelled come first,
+ * so that no other order is cancelled in their place. The other orders follow, the newest first.
  */
 function byTurn(a: OrderNeed, b: OrderNeed): number {
   if (a.namedAtMs > 0 !== b.namedAtMs > 0) return a.namedAtMs > 0 ? -1 : 1

@@ -1,7 +1,7 @@
 /**
- * Applies market events to the needs of traders. An absolute value in an event (`remaining`) replaces the stored value.
- * An event that is applied again changes nothing: the `seq` of a market’s events has no gaps, so repeated events are
- * recognised.
+ * Applies market events to the needs of traders. The open size in an event (`remaining`) replaces the stored size. An
+ * event that arrives again is skipped. It is recognised by its `seq`, which is not higher than that of the last event
+ * applied for its market.
  */
 
 import assert from 'node:assert/strict'
@@ -115,8 +115,8 @@ function rested(state: AccountsState, market: MarketNeeds, event: OrderRested): 
   }
   order.placedAtMs = placedAtMs
   setRemaining(state, order, remaining)
-  // End the order's reservation (promise) only after the order's need is counted. Otherwise nothing would use
-  // the account between the two steps, and the account could be removed from memory.
+  // End the order's reservation (promise) only after the order's need is counted. In the opposite order, the account
+  // could be idle between the two steps and be removed from memory.
   keepPromise(state, orderHash)
 }
 

@@ -91,8 +91,8 @@ function outdate(account: Account, block: number): void {
 }
 
 /**
- * Handles a reorg that replaced the blocks from `block` on. Closes the chain until the affected trades are checked:
- * meanwhile, no order is judged. Queues the affected accounts to be read again.
+ * Handles a reorg that replaced the blocks from `block` on. Closes the chain: no order is judged until it is known
+ * which trades the chain has settled. Queues the affected accounts to be read again.
  */
 function rewind(state: AccountsState, chain: ChainAccounts, block: number): void {
   const place = chain.place!
@@ -100,8 +100,8 @@ function rewind(state: AccountsState, chain: ChainAccounts, block: number): void
   chain.isOpen = false
   chain.asking = []
   chain.isAsking = false
-  // The step found no common block with the last step, or could not read all settled trades. So it is unknown which
-  // trades settled since the last step. Check the trades one by one, as after the first step.
+  // Block 0 means that the step found no common block with the last step, or could not read all settled trades. It is
+  // then unknown which trades settled since the last step. Check the trades one by one, as after the first step.
   if (block === 0) {
     chain.firstSteppedMs = 0
     chain.hasAskedAll = false
@@ -116,8 +116,8 @@ function rewind(state: AccountsState, chain: ChainAccounts, block: number): void
 }
 
 /**
- * Queues some busy owners (with open orders, trades or promises) to be read again. The calls within `sweepMs` together
- * queue every busy owner.
+ * Queues a part of the busy accounts (with open orders, trades, promises or waiting requests) to be read again.
+ * Repeated calls queue every busy account within `sweepMs`.
  */
 export function sweep(chain: ChainAccounts, { rules }: AccountsState): void {
   const turns = Math.max(1, Math.floor(rules.sweepMs / rules.stepEveryMs))
@@ -167,7 +167,7 @@ function questionOf({ trader, holdings }: Account): FundsQuestion {
   for (const holding of holdings.values()) if (isIdle(holding)) idle++
   const tokens: FundsToken[] = []
   for (const holding of holdings.values()) {
-    // If more than `IDLE_TOKENS_MAX` tokens are without a need, drop those that were added first.
+    // Keep the last `IDLE_TOKENS_MAX` tokens without a need, and drop the others.
     if (isIdle(holding) && idle-- > IDLE_TOKENS_MAX) holdings.delete(holding.token)
     else tokens.push(holding.token)
   }
@@ -216,8 +216,8 @@ export function isUnread({ block, wantBlock, holdings, sales }: Account): boolea
 }
 
 /**
- * Starts the check of trades that no step reported as settled. The check begins once the logs are read to their end
- * after the first step. By then the match of every trade that settled before the first step is known.
+ * Starts the check of trades whose settlement no step reported. Trades that settled before the first step may still be
+ * unread in the logs. So the first check waits until the logs have been read to their end once more after that step.
  */
 export function askAfterStep(
   state: AccountsState,

@@ -60,8 +60,8 @@ export function judge(
 ): Judged | Rejection | undefined {
   const judged = compared(state, account, order)
   if (judged === undefined || !isRejection(judged) || !hasUnreadMatch(state, account)) return judged
-  // The chain settled a trade of this owner whose match is not read from the log yet. That trade may explain the
-  // missing amount, so the client must retry.
+  // The chain has settled a trade of this owner before this thread has read the trade from the log. That trade may
+  // explain the missing amount, so the client must retry.
   return reject(
     'OVERLOADED',
     undefined,
@@ -123,10 +123,10 @@ function permitFlaw(state: AccountsState, account: Account, permit: Uint64): Rej
 }
 
 /**
- * Rejects a permit that follows other open permits and does not cover all payments of the trader. Each permit replaces
- * the allowance of the earlier ones, and any account may submit a permit. If the newest permit covers everything,
- * settlement can send all permits together. Otherwise settlement would have to wait after each permit, and in the
- * meantime the trader could make the last trade fail.
+ * Rejects a permit that follows other open permits, if its value does not cover all payments of the trader. Each permit
+ * replaces the allowance of the one before, and any account may submit a permit. If each later permit covers all
+ * payments, settlement can send all permits together. Otherwise it would have to wait for the block of each permit.
+ * During these waits, the trader could make the last trade fail.
  */
 function permitValueFlaw(
   state: AccountsState,

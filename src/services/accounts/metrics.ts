@@ -60,8 +60,9 @@ export function accountsMeters(
       }
     },
     /**
-     * Returns why funds cannot be reserved; empty if they can. A chain that becomes unavailable later does not make the
-     * thread unready: new orders are refused, but cancels and reads must still reach the exchange.
+     * Returns why the thread is not ready to reserve funds; empty if it is ready. After the first read of every chain's
+     * funds, an unavailable chain no longer makes the thread unready. New orders for that chain are refused, but
+     * cancels and reads must still reach the exchange.
      */
     why(): string {
       const current = state()

@@ -1,16 +1,16 @@
 /**
  * Decides which permits of an account count. A permit that counts allows the payments of its order. The token accepts
- * the permits of an owner only in the order of their nonces. So a permit counts only if the trader has an open, pending
- * or promised order for every nonce from the chain's next nonce up to that of the permit. Settlement sends all of these
- * permits.
+ * an owner's permits only in the order of their nonces, without gaps. So a permit counts only if the trader has an
+ * open, pending or promised order for every nonce from the chain's next nonce up to its own. Settlement sends all of
+ * these permits.
  *
  * A permit stops counting when its nonce is used on the chain, no matter by whom. It also stops counting when an order
- * with an earlier nonce ends and its permit was not used, because then a nonce is missing. From then on, the allowance
+ * with a lower nonce ends and its permit was not used, because then this nonce is missing. From then on, the allowance
  * on the chain must cover the order.
  *
- * If a permit does not count, the needs of its order are part of the account's `unpermitted` needs.
+ * The needs of an order whose permit does not count are part of the account's `unpermitted` needs.
  *
- *   chain's next nonce 5      orders with 5, 6, 8      5 and 6 count, 8 does not; the next order must use 7
+ *   chain's next nonce 5      orders with nonces 5, 6, 8      5 and 6 count, 8 does not, because 7 is missing
  */
 
 import type { OrderHash, Uint64 } from '#domain/ids.ts'
@@ -24,8 +24,8 @@ export function newSums(): Sums {
 
 /**
  * Returns the permit of an order, and counts one more use of it. The order itself, each of its trades and its
- * reservation (promise) use the permit. Returns undefined if the order has no permit. If two orders have
- * permits with the same nonce, the token accepts only one of them, so the second permit cannot be used yet.
+ * reservation (promise) use the permit. Returns undefined if the order has no permit. If two orders have permits with
+ * the same nonce, the token accepts only one of them. So the second permit does not count while the first is in use.
  */
 export function holdPermit(
   account: Account,
@@ -99,8 +99,8 @@ export function recountPermits(account: Account): void {
 }
 
 /**
- * Rejects a permit if its nonce is not the trader’s next one. Also rejects a permit that would fill a gap before later
- * permits, because those later permits were not checked to cover this order (`judge.ts`).
+ * Rejects a permit if its nonce is not the trader’s next unused one. Also rejects it if the trader has permits with
+ * higher nonces: these were accepted without a check that they also cover this order (`judge.ts`).
  */
 export function permitNonceFlaw(account: Account, permit: Uint64): Rejection | undefined {
   const { nonce, nonces, permitsEnd, block } = account

@@ -1,10 +1,10 @@
 /**
- * Promises: funds reserved for orders whose events are not read yet. A promise ends when an event of its order is read,
- * or when every request to which the promise was granted has released it.
+ * Handles promises. A promise is a reservation of funds for an order whose events are not read from the log yet. It
+ * ends when an event of its order is read, or when every request to which it was granted has released it.
  *
  * A promise also ends when its order can no longer arrive. The market refuses the order after the deadline of its
- * request (`reservedMs`), and a grace period allows for an append in progress. Once the logs are read beyond the end of
- * this period, the order can no longer arrive.
+ * request (`reservedMs`). A grace period after the deadline allows for an append in progress. If the logs have been
+ * read to their end after this period, the order can no longer arrive.
  */
 
 import type { OrderHash } from '#domain/ids.ts'

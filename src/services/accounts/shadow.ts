@@ -1,7 +1,8 @@
 /**
- * Computes needs a second time, from the database and the logs only (a “shadow”). The audit compares these needs with
- * the needs in a running exchange. A shadow reads no chain, so it cannot know whether a trade that was sent to the
- * chain is settled. The running exchange may or may not count such a trade.
+ * Computes the needs of traders (amounts that their orders and trades take) a second time, from the database and the
+ * logs only. The result is called a shadow. The audit compares it with the needs in a running exchange. A shadow reads
+ * no chain, so it cannot know whether a trade that was sent to the chain is settled. The running exchange may or may
+ * not count such a trade.
  */
 
 import assert from 'node:assert/strict'
@@ -74,7 +75,8 @@ function sentNeeds({ trades }: AccountsState, sentIds: ReadonlySet<TradeId>): Ma
 
 /** Creates the empty state of an accounts service that never reads a chain. */
 function emptyState(chainIds: Iterable<number>): AccountsState {
-  const never = (): never => assert.fail('a shadow of the accounts service must not read a chain')
+  const never = (): never =>
+    assert.fail('the audit must not read a chain: it counts funds from the database and the logs')
   return newAccounts(
     {
       load: never,

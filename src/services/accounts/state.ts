@@ -21,8 +21,8 @@ import type { Context, Deferred } from '#runtime/actor.ts'
 
 export type AccountsProtocol = AccountsRequests & {
   /**
-   * Compares the state with a fresh load from the database plus the events after the load's checkpoints, up
-   * to the last `Logged`. Used by `npm run audit`.
+   * Compares the state with a state computed anew from `loaded` and `events`. The events begin after the checkpoints of
+   * `loaded` and end with the last `Logged`. Sent only by tests.
    */
   Audit: {
     takes: { loaded: LoadedAccounts; events: readonly MarketEvent[] }
@@ -138,9 +138,15 @@ export type LoadedAccounts = {
 export type AccountsPorts = {
   readonly load: () => Promise<LoadedAccounts>
   readonly chains: readonly FundsChain[]
-  /** Returns a trade's id on chain. Called only for the few trades that may match a report of the chain. */
+  /**
+   * Returns a trade's id on the chain. The id is a hash, so it is computed only when the trade is compared with data of
+   * the chain.
+   */
   readonly tradeKeyOf: (chainId: number, trade: NeedsTrade) => string
-  /** Returns for each trade whether it was settled at a block. Used for trades that no step reported. */
+  /**
+   * Returns for each trade whether the chain had settled it at block `at`. Used for trades that no step (poll of the
+   * chain) reported.
+   */
   readonly areSettled: (
     chainId: number,
     trades: readonly (NeedsTrade & { readonly tradeKey: string })[],
@@ -155,21 +161,27 @@ export type AccountsRules = {
   readonly isMine: (trader: Address) => boolean
   /** Time between two steps of the chain. */
   readonly stepEveryMs: number
-  /** Maximum age of a chain's last successful step. If the step is older, no funds are granted. */
+  /**
+   * Maximum age of a chain's last successful step (poll of the chain). If the step is older, requests for funds on that
+   * chain are rejected.
+   */
   readonly staleMs: number
-  /** Every owner with open needs is read again within this time. */
+  /**
+   * Time within which the funds of every account in use are read from the chain again, even if no step reports a
+   * change.
+   */
   readonly sweepMs: number
   /**
-   * Time for which a reservation (promise) is kept after the deadline of its order's request, because the
-   * order may still be appended to the log.
+   * After the deadline of an order's request, the order's reservation (promise) is kept for this long, because an
+   * append of the order may still be in progress.
    */
   readonly graceMs: number
   /**
-   * Time after the start in which no funds are granted, because orders that the thread's predecessor granted may still
-   * arrive. 0 if the whole exchange starts.
+   * Time after the start in which no funds are granted. Orders that the previous instance of this thread granted may
+   * not be in the log yet. 0 if there was no previous instance.
    */
   readonly quietMs: number
-  /** A withdrawn order that is still in its book is emitted again after this time. */
+  /** Interval at which `Withdrawn` is emitted again for an uncovered order that is still in its book. */
   readonly nameAgainMs: number
   /** A closed market is remembered for this long after its last event: a reorg may revert its trades. */
   readonly closedMs: number
@@ -204,8 +216,8 @@ export type Account = {
   readonly chain: ChainAccounts
   readonly cash: Sums
   /**
-   * The part of `cash` that the allowance must cover: all needs except those of orders whose permit the token would
-   * accept.
+   * The part of `cash` that the trader's allowance must cover. The needs of an order are left out while the stablecoin
+   * would accept the order's permit.
    */
   readonly unpermitted: Sums
   /** The permits of the account's orders, by order and by nonce. */
@@ -226,8 +238,8 @@ export type Account = {
   wantBlock: number
   readonly orders: Set<OrderNeed>
   /**
-   * Trades of the account that the chain has settled and that have not ended. Such a trade is not confirmed by its
-   * market yet, or not included in both owners' funds yet.
+   * Trades of the account that the chain has settled and that are still tracked. A trade is tracked until its market
+   * has confirmed it, and the funds of both owners include it.
    */
   readonly settled: Set<TradeNeed>
   readonly waiting: Asker[]
@@ -238,7 +250,7 @@ export type Account = {
   changed: boolean
   /** Number of open sell orders. */
   sales: number
-  /** Time when orders of the account were last selected to be cancelled. */
+  /** Time of the last check that selected uncovered orders of the account for cancelling. */
   namedAtMs: number
 }
 
@@ -256,7 +268,7 @@ export type PermitNeed = {
    */
   uses: number
   /**
-   * True while the token would accept the permit after the permits with lower nonces; otherwise the allowance must
+   * True if the stablecoin would accept this permit after the permits with lower nonces. If false, the allowance must
    * cover the needs.
    */
   counts: boolean
@@ -277,21 +289,24 @@ export type OrderNeed = {
   namedAtMs: number
 }
 
-/** A settled trade that a step reported, and the time of that report. */
+/** A settled trade that a step (a poll of the chain) reported, and the time of that report. */
 export type ReportedTrade = SettledTrade & { readonly lastEventAtMs: number }
 
 export type TradeNeed = {
   readonly trade: NeedsTrade
   readonly chain: ChainAccounts
   /**
-   * The buyer's account; undefined if another thread serves that trader. Both accounts are undefined after the trade
-   * has ended.
+   * The buyer's account; undefined if another thread serves the buyer. After the trade has ended, `buyer` and `seller`
+   * are both undefined.
    */
   buyer: Account | undefined
   seller: Account | undefined
-  /** Permit of the buy order, while the trade is part of the buyer's needs. */
+  /** The buy order's permit; undefined if it has none, or while the trade does not count as the buyer's need. */
   permit: PermitNeed | undefined
-  /** Permit of the sell order of a mint, while the trade is part of the seller's needs. */
+  /**
+   * For a mint: the sell order's permit; undefined if it has none, or while the trade does not count as the seller's
+   * need.
+   */
   sellPermit: PermitNeed | undefined
   isBuyerCounted: boolean
   isSellerCounted: boolean
@@ -308,14 +323,14 @@ export type Promised = {
   readonly need: bigint
   readonly permit: PermitNeed | undefined
   readonly permitValue: string | undefined
-  /** Number of requests to which this promise was granted and that have not released it. */
+  /** Number of requests that share this reservation (promise) and have not released it. At 0, the reservation ends. */
   asked: number
   untilMs: number
 }
 
 /**
- * A request that waits until an account’s funds are read. It asks for a check of `order` or, without an order, for a
- * view of the account.
+ * A request that waits until the account's funds are read. If `order` is set, the answer grants or rejects that order.
+ * Otherwise, the answer is a view of the account's funds.
  */
 export type Asker = {
   readonly ticket: Deferred
@@ -333,7 +348,7 @@ export type MarketNeeds = {
   closed: boolean
   /** Number of the market's trades in memory. */
   trades: number
-  /** Time of the market's last event. Before the first event, the time of the load. */
+  /** Time of the market's last event; before the first event, the time at which loading started. */
   lastEventAtMs: number
 }
 
@@ -348,8 +363,8 @@ export type ChainAccounts = {
   /** Accounts that are not in use, the least recently used first. */
   readonly idle: Set<Account>
   /**
-   * Accounts created after the current step began. The step may miss changes of their funds, so these accounts are read
-   * again after the step.
+   * Accounts created after the current step (poll of the chain) began. The step may not report changes of their funds,
+   * so their funds are read again after the step.
    */
   readonly unseen: Set<Account>
   readonly toRead: Set<Account>
@@ -360,12 +375,13 @@ export type ChainAccounts = {
   readonly asked: Set<Account>
   sweeping: IterableIterator<Account> | undefined
   reads: number
-  /** Number of reorgs so far. Answers to requests from before the last reorg are ignored. */
+  /** Number of reorgs so far. Answers of the chain that were requested before the last reorg are ignored. */
   epoch: number
   place: BlockPlace | undefined
   /**
-   * Time of the first step, or of the first step after a reorg that made all settlements uncertain. Trades that settled
-   * before this time are not reported by any step.
+   * Time of the first step. A step is one poll of the chain. Later steps report only trades that settle after the first
+   * step, so trades that settled before it are checked one by one. If a step cannot tell what changed since the previous
+   * step, it counts as a new first step.
    */
   firstSteppedMs: number
   /** True once the thread has started to check all trades that may have settled before the first step. */
@@ -378,10 +394,13 @@ export type ChainAccounts = {
   trouble: string
   /** Trades whose settlement is checked after the next step. */
   readonly toAsk: Set<TradeNeed>
-  /** Trades that the current check has not read from the chain yet; the check runs in parts. */
+  /** Trades whose settlement the current check must still read from the chain. The check reads them in parts. */
   asking: TradeNeed[]
   isAsking: boolean
-  /** True once all trades that were pending at the start, or reverted by a reorg, have been checked. */
+  /**
+   * True once it is known which trades the chain has settled. It is false after the start and after a reorg. While it
+   * is false, this thread grants and cancels no order on the chain.
+   */
   isOpen: boolean
   /** Accounts whose funds did not cover their orders at the last check. */
   readonly short: Set<Account>
@@ -392,7 +411,10 @@ export type ChainAccounts = {
    */
   over: Map<TradeId, TradeNeed>
   overBefore: Map<TradeId, TradeNeed>
-  /** Trades that a step reported as settled before their match was read from the log, keyed by their two orders. */
+  /**
+   * Trades that a step reported as settled before the record of their match was read from the log. The key is the
+   * trade's two orders.
+   */
   readonly early: Map<string, ReportedTrade[]>
 }
 
@@ -409,19 +431,22 @@ export type AccountsState = {
   /** Hashes of recently ended orders, in two sets (new and old), because clients may send such orders again. */
   ended: Set<OrderHash>
   endedBefore: Set<OrderHash>
-  /** Reverted trades whose details are being read; the value is true if the trade was confirmed again meanwhile. */
+  /**
+   * Reverted trades that are no longer in memory and whose details are being read from the database. The value is true
+   * if the trade was confirmed again in the meantime.
+   */
   readonly reverted: Map<TradeId, boolean>
   readingTrades: boolean
   nextTradesMs: number
   phase: 'new' | 'loading' | 'loaded'
   nextLoadMs: number
   startedAtMs: number
-  /** For each partition, the latest time at which it was read to its end; 0 for never. */
+  /** For each partition of the log, the last time at which this thread had read the log to its end; 0 if never. */
   readonly caughtUp: Map<number, number>
   caughtUpMs: number
   /** Closed markets whose orders are not all removed yet. */
   readonly closing: MarketNeeds[]
-  /** Position of the scan that forgets closed markets; undefined when the scan starts over. */
+  /** Position of the scan that removes old closed markets from memory. If undefined, it starts at the first market. */
   looking: IterableIterator<MarketNeeds> | undefined
   waiting: number
   /** Accounts on any chain that have waiting requests. */
@@ -429,11 +454,11 @@ export type AccountsState = {
   /** Accounts that the current message changed. */
   readonly changed: Account[]
   /**
-   * Needs of orders that the current message opened or increased, and of new pending sales. `coverChanged` checks
-   * them.
+   * Open orders and pending sales whose needs (amounts of tokens) the current message increased. `coverChanged` checks
+   * whether the owner's outcome tokens still cover these needs.
    */
   readonly grown: Pick<OrderNeed, 'account' | 'holding' | 'need'>[]
-  /** Why the last load failed; empty if it did not. */
+  /** Reason why the last load from the database failed; otherwise empty. */
   trouble: string
 }
 

@@ -39,7 +39,7 @@ const LOOK_EVERY_MS = 500
 const TELL_EVERY_MS = 50
 const MAILBOX_MAX = 100_000
 
-/** Answer while another node owns this share of the funds, or may be taking it over. */
+/** Answer to fronts while this thread does not serve its traders yet, or may have lost its lease. */
 const AWAY = reject(
   'OVERLOADED',
   undefined,
@@ -59,8 +59,8 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
   })
   const fronts = makeFollowers<AccountsFollowerProtocol>(settings, kit, ACCOUNTS_FORMS)
   /**
-   * Channels from the thread that copies the log in a cluster. It notifies this thread when the local copy of the log
-   * has grown.
+   * In a cluster: links to the thread that copies the log to this machine. Its notifications make this thread read the
+   * new records of the copy.
    */
   const logCopies = makeFollowers<Protocol>(settings, kit)
   /**
@@ -87,8 +87,8 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
   }
 
   /**
-   * Starts the actor. For `quietMs` after the start no funds are granted, because orders that the thread's predecessor
-   * granted may still arrive.
+   * Starts the actor. It grants no funds for `quietMs`, because orders that the previous instance of this thread
+   * granted may not be in the log yet.
    */
   function begin(quietMs: number): void {
     const chainPorts = followChains(settings, world, meters.unanswered)
@@ -121,13 +121,14 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
       })
       const restartMs = 2 * settings.front.deadlineMs
       if (leases === undefined) {
-        // No order is in flight when the whole exchange starts. Orders may be in flight when only this thread restarts.
+        // When the whole exchange starts, no order is in flight. When only this thread restarts, orders may be in
+        // flight, so it grants no funds for `restartMs`.
         begin(Atomics.add(data.accountsBegun, index, 1) === 0 ? 0 : restartMs)
         return
       }
       const { lookAtEnds } = feed
       kit.every(LOOK_EVERY_MS, () => kit.detach(lookAtEnds()))
-      // The first owner of the lease has no predecessor, so no order can be in flight.
+      // Epoch 1 means that the lease never had another owner. So no order can be in flight, and no wait is needed.
       await leases.hold(role, ({ epoch }) => begin(epoch === 1 ? 0 : restartMs))
     },
     connect(peer, port) {

@@ -1,8 +1,8 @@
 /**
- * Counts the amounts that trades take (their needs), from the match to the end of the trade. If a trade settles in
- * block b, it stays a need of an owner until the owner’s funds were read at block b or later. So money is never counted
- * twice between mining and `TradeConfirmed`, and never released too early. A trade that the market considers confirmed
- * stays a need until the chain itself reports the trade as settled.
+ * Counts the amounts that trades take from their owners (the trades' needs). A need begins when the trade is matched.
+ * If the chain settles the trade in block b, the need of an owner ends once the owner's funds were read at block b or
+ * later. These funds already include the trade, so the amount is neither counted twice nor released too early. The
+ * market's `TradeConfirmed` event alone does not end a need: the chain itself must report the trade as settled.
  */
 
 import type { NeedsTrade } from '#domain/funds.ts'
@@ -51,8 +51,8 @@ export function addTrade(
 }
 
 /**
- * Registers a trade as not ended, and counts it as a need of its buyer and of its seller. A trader whom
- * another accounts thread serves is skipped.
+ * Starts to track a trade, and counts it as a need of its buyer and of its seller. Skips a trader whom another accounts
+ * thread serves.
  */
 function hold(state: AccountsState, need: TradeNeed): void {
   const { trade, chain } = need
@@ -129,7 +129,7 @@ export function confirmTrade(state: AccountsState, tradeId: TradeId): void {
   endIfOver(state, need)
 }
 
-/** Reverts a trade whose confirmation a reorg removed; returns false if the trade is unknown. */
+/** Marks a trade as unconfirmed, because a reorg removed its confirmation. Returns false if the trade is unknown. */
 export function revertTrade(state: AccountsState, tradeId: TradeId): boolean {
   const held = state.trades.get(tradeId)
   if (held !== undefined) {
@@ -143,15 +143,15 @@ export function revertTrade(state: AccountsState, tradeId: TradeId): boolean {
     overBefore.delete(tradeId)
     need.confirmed = false
     hold(state, need)
-    // The market reverted the trade, but only the chain decides whether the trade is settled. Until a step reports
-    // otherwise, the trade counts as settled.
+    // The market has reverted the trade, but only the chain decides whether a trade is settled. So the trade stays
+    // settled until a step (poll of the chain) reports that a reorg replaced its block.
     if (need.settledBlock !== undefined) markSettled(state, need, need.settledBlock)
     return true
   }
   return false
 }
 
-/** Ends a trade that is settled, confirmed, and included in the funds of both owners. */
+/** Stops tracking a trade that is settled, confirmed, and included in the funds of both owners. */
 function endIfOver(state: AccountsState, need: TradeNeed): void {
   const { buyer, seller, chain, trade } = need
   if (!need.confirmed || need.settledBlock === undefined) return
@@ -185,8 +185,8 @@ export function markSettled(state: AccountsState, need: TradeNeed, block: number
 }
 
 /**
- * Marks a trade that the chain settled. If the trade is unknown, remembers the report: the trade's match may
- * not be read from the log yet, or the trade may belong to another exchange.
+ * Marks the trade of a settlement report as settled. If no tracked trade matches the report, keeps the report in
+ * `early`. The record of the match may not be read from the log yet, or the trade may belong to another exchange.
  */
 export function applySettled(
   state: AccountsState,
@@ -222,9 +222,10 @@ function settleEarly(state: AccountsState, need: TradeNeed): void {
 }
 
 /**
- * Returns whether a trade of the owner may have settled before its match was read from the log. The owner’s balance
- * then no longer contains the tokens that the trade moved, but the owner’s orders still count these tokens as needed.
- * Once the logs are read to their end after the settlement was reported, every earlier match is known.
+ * Returns whether the chain may have settled a trade of the owner whose match this thread has not read from the log
+ * yet. The trade has then already reduced the owner's balance, but this thread still counts the order as unfilled.
+ * Ignores reports that arrived before the logs were last read to their end, because the matches of these trades are
+ * known.
  */
 export function hasUnreadMatch({ caughtUpMs }: AccountsState, { chain, trader }: Account): boolean {
   for (const early of chain.early.values()) {
@@ -244,7 +245,8 @@ export function recountSettled(state: AccountsState, account: Account): void {
 }
 
 /**
- * Handles a reorg that replaced the blocks from `block` on: trades that settled in these blocks are checked again.
+ * Handles a reorg that replaced `block` and all later blocks. Trades that settled in the replaced blocks count as
+ * unsettled until the chain is queried about them again.
  */
 export function unsettleFrom(state: AccountsState, chain: ChainAccounts, block: number): void {
   for (const over of [chain.over, chain.overBefore]) {

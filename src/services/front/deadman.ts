@@ -33,8 +33,8 @@ export function openDeadman(ports: DeadmanPorts): DeadmanStore {
     async cancelAll({ address, delegate }) {
       const chainIds = delegate === undefined ? undefined : await ports.actsOn(address, delegate)
       if (chainIds !== undefined && isRejection(chainIds)) return false
-      // The delegate who set this switch was revoked. The revocation has cancelled the orders that the delegate signed,
-      // and the account’s other orders stay open.
+      // The delegate who set this switch was revoked, so the switch cancels nothing. The revocation has already
+      // cancelled the orders that the delegate signed. The account's other orders stay open.
       if (chainIds?.length === 0) return true
       const context = { deadlineAtMs: clock.nowMs() + CANCEL_MS_MAX }
       const cancelled = await gateway.cancelAll(address, { cause: 'deadman', chainIds }, context)

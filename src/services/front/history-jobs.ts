@@ -46,8 +46,8 @@ export function makeHistoryJobs(query: Query): HistoryJobs {
 type Span = { readonly fromLeaf: number; readonly toLeaf: number }
 
 /**
- * Calls `take` with each event of a market in a range of leaves, until `take` returns false. Returns false in that
- * case, otherwise true.
+ * Calls `take` with each event of a market in a range of leaves (entries of the public log). Stops and returns false if
+ * `take` returns false. Otherwise returns true.
  */
 async function eachEvent<Event>(
   query: Query,
@@ -68,7 +68,7 @@ async function eachEvent<Event>(
 }
 
 /**
- * Returns the range of published leaves that follow the stored books; undefined if it is too long for one request.
+ * Returns the range of published entries (leaves) after the last stored book; undefined if too long for one request.
  */
 async function tailOf(query: Query, partition: number): Promise<Span | undefined> {
   const [tree] = await query('publicTrees', { partition })

@@ -50,7 +50,8 @@ export function makeLossReports({ meters, log }: Pick<LinkPorts, 'meters' | 'log
       meters.reloaded(peer)
       log.warn(
         { peer },
-        `messages of ${peer} were dropped because this thread was too slow; its data is reloaded`,
+        `messages of ${peer} were dropped because this thread read them too slowly; the data of ` +
+          `${peer} is reloaded`,
       )
     },
     dropped: (peer: string) => () => meters.dropped(peer),

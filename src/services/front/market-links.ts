@@ -50,14 +50,16 @@ function linkMarket(
 ) {
   const topology = topologyOf(settings)
   const plain = makeRef<MarketThreadProtocol & SessionsProtocol & DozeProtocol>()
-  /** Delays requests while a market’s thread moves to another machine; set only in a cluster. */
+  /**
+   * In a cluster: makes requests wait while the market thread moves to another machine. Undefined outside a cluster.
+   */
   const patient = isNode(settings) ? makePatientRef(plain, patienceOf(settings)) : undefined
   const thread = patient ?? plain
   const isHere = (marketId: MarketId) => threadOfMarket(marketId, topology) === index
   const load = makeBoardLoad(board, plain, isHere, { woken })
   /**
-   * Watches whether the thread still owns its log. Another node may take over a log in a database server, but never a
-   * log in files.
+   * Asks the thread regularly whether it still owns its log. Undefined for a log in files, because no other node can
+   * take over such a log.
    */
   const watch = settings.eventLog.url === '' ? undefined : makeOwnerWatch(plain, monotonicMs)
   const isConfirmed = (): boolean => watch?.isConfirmed() ?? true
@@ -153,9 +155,9 @@ export function linkMarkets(settings: Settings, ports: MarketPorts, losses: Loss
         ? links.every((link) => link.isCurrent())
         : linkOf(marketId)?.isCurrent() === true,
     /**
-     * Returns why the board may be incomplete or stale; empty if no reason is known. The board counts as
-     * stale if a thread has not confirmed for 5 s that it owns its log. Threads that are being handed over
-     * are left out: orders to them wait, and reads of their markets are marked as stale.
+     * Returns why the board may be incomplete or stale; empty if no reason is known. The board counts as stale if a
+     * market thread has not confirmed for 5 s that it owns its log. A thread that is moving to another node is ignored:
+     * orders to it wait, and reads of its markets are marked as stale.
      */
     why(): string {
       const settled = links.filter(({ handOver }) => !handOver.isUnderWay())
@@ -170,14 +172,14 @@ export function linkMarkets(settings: Settings, ports: MarketPorts, losses: Loss
     /** Returns the number of followed partitions. */
     followed: () => links.reduce((left, { load }) => left - load.dozing(), topology.partitions),
     /**
-     * Returns a promise that resolves when the market is current on the board again, after its partition was
-     * idle or events were lost; undefined if it is current.
+     * Returns undefined if the market is current on the board. If its partition was idle, or events of its thread were
+     * lost, returns a promise that resolves when the market is current again.
      */
     caughtUp: (marketId: MarketId): Promise<void> | undefined =>
       use?.need(marketId) ?? linkOf(marketId)?.load.reloaded(),
     /**
-     * Returns a promise that resolves when the markets of a market thread were loaded on the board for the first time;
-     * undefined after that.
+     * Returns a promise that resolves after the first load of a market thread's markets onto the board; undefined once
+     * that load is complete.
      */
     known: (index: number) => links[index]?.load.untilKnown(),
     closeMarkets(): void {

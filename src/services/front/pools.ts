@@ -138,7 +138,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
       run: (packed) => verifyPool.run(packed, 'inspectPacked') as Promise<PackedFlaws>,
     }),
     deadlineMs: settings.front.deadlineMs,
-    onFailure: (error) => log.error({ err: error }, 'a verify task failed'),
+    onFailure: (error) => log.error({ err: error }, 'a task that checks order signatures failed'),
   })
   return {
     query,

@@ -1,6 +1,6 @@
 /**
- * The read routes of a front. They answer from the front's memory or from the database. To sync a position, they read
- * the chain.
+ * The read routes of a front. They answer from the front's memory or from the database. Only the route that syncs a
+ * position also reads the chain.
  */
 
 import { type EventSources, getEvent, listEvents } from '#api/events/list-events.ts'
@@ -53,8 +53,9 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { AskPage } from './query-pages.ts'
 
 /**
- * Maximum age of cached pages of the market list if the exchange uses a chain. Without a chain, cached pages may be
- * older, because the front's memory already contains every market that trades.
+ * If the exchange uses a chain, cached pages of the market list are used for at most this time before the version of
+ * the chain's index is checked again. Without a chain, the front's memory already contains every market that trades, so
+ * this limit is not needed.
  */
 const CHAIN_MARKETS_KEPT_MS_MAX = 250
 const LISTS_KEPT_MAX = 32

@@ -20,7 +20,7 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import { portableKeccak } from '#verify/keccak.ts'
 import { personalHash } from '#verify/personal-hash.ts'
 
-/** Pattern of a signature that a key can make: 65 bytes that end with a usual `v`. */
+/** Pattern of a signature by a key: 65 bytes, of which the last (the recovery id `v`) is 0, 1, 27 or 28. */
 const SIGNATURE = /^0x[0-9a-f]{128}(00|01|1b|1c)$/i
 /** Maximum time of a query to a contract account: one attempt at one Ethereum node. */
 const ASK_MS_MAX = 2_000

@@ -1,12 +1,12 @@
 /**
  * Ensures that a bearer token is used only once on all nodes that share a database. Before a front accepts a token, it
- * records the token in the database (a “claim”). One statement records many tokens. While the database is unavailable,
- * no token is accepted, and the client must retry.
+ * inserts a record of the token into the database (a “claim”). One statement inserts many claims. While the database is
+ * unavailable, no token is accepted, and the client must retry.
  *
- * If the database stores a claim but its answer is lost, the token is refused. The client may then send the same token
- * again to this process. The number of a claim is derived from the token and a secret of the process. So the fronts of
- * this process recognise the claim as their own and accept the token. The ledger ensures that this process does not
- * accept the same token twice (`http/nonce-ledger.ts`).
+ * If the database stores a claim but its answer is lost, the front rejects the request. The client may send the same
+ * token to this process again. Each claim contains a number that is derived from the token and a secret of the process.
+ * By this number, the fronts of this process recognise their own claim, and accept the token. The ledger of used tokens
+ * (`http/nonce-ledger.ts`) still ensures that this process does not accept a token twice.
  */
 
 import { createHmac } from 'node:crypto'
@@ -65,8 +65,9 @@ export function openTokenClaims(
   const isShared = settings.auth.nonces === 'database' || isNode(settings)
   if (!isShared || !settings.auth.singleUseNonce) return undefined
   let opening: Promise<Opened> | undefined
-  // All uses of tokens since the start of the front are recorded, because no token is accepted before the database is
-  // open. So a token that was issued after the start is accepted even if its claim had to wait for the database.
+  // Start of this front. If the database does not store yet since when it records the use of tokens, it stores this
+  // time. It has every use since then, because no token is accepted before its use is recorded. So a token issued later
+  // can be accepted, even if its claim had to wait for the database.
   const startedSec = Math.floor(clock.nowMs() / 1_000)
 
   async function open(): Promise<Opened> {

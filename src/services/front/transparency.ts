@@ -18,8 +18,8 @@ import { receiptText } from '#transparency/receipt.ts'
 import { parseWitness } from '#transparency/witness-request.ts'
 
 /**
- * Maximum time for which published trees are cached. A served checkpoint may be older than the newest one by
- * at most this time.
+ * Maximum time for which the published trees of the public log are cached. A checkpoint in an answer may be older than
+ * the newest checkpoint by at most this time.
  */
 const TREES_KEPT_MS = 50
 

@@ -36,8 +36,8 @@ const HOST = '127.0.0.1'
 const DAY_SEC = 86_400
 
 /**
- * Address of the private key 1, which is no secret. The public key is the generator point of the curve. The next
- * constants are the order of the curve and the generator’s x coordinate.
+ * Address of the private key 1, which is no secret. Its public key is the generator point of the curve. The next two
+ * constants are needed to sign: the order of the curve, and the generator's x coordinate.
  */
 const TRADER = '0x7e5f4552091a69125d5dfcb7b8c2659029395bdf' as Address
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n

@@ -157,7 +157,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
       context.pipe(
         state.store.claim(),
         (progress) => ({ type: 'Claimed', message: { progress } }),
-        // This step uses both the chain and the database; the code of the fault shows which of them failed.
+        // `claim` uses both the chain and the database; the code of the fault shows which of them failed.
         (error) => failed(error, isOfChain(error) ? 'ChainFailed' : 'StoreFailed'),
       )
       return undefined
@@ -181,8 +181,8 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
   HeadSeen(state, { head }, context) {
     const { indexed } = state
     if (indexed === undefined) return idle(state)
-    // A head below the indexed block usually means that the node lags. If the indexed block at the head’s height has
-    // another hash, a reorg happened.
+    // A head below the indexed block usually means that the node lags. But if the head's hash differs from the indexed
+    // hash of that height, a reorg has happened.
     state.head = Math.max(state.head, head.number)
     const known = state.marks.findLast(({ number }) => number === head.number)
     if (known !== undefined && known.hash !== head.hash) return findAncestor(state, context)
@@ -192,7 +192,9 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
       state.head = head.number < indexed.number ? state.head : head.number
       state.failures = 0
       state.why =
-        head.number < indexed.number ? `the Ethereum node is behind, at block ${head.number}` : ''
+        head.number < indexed.number
+          ? `the Ethereum node is behind the indexed blocks: its newest block is ${head.number}`
+          : ''
       return idle(state)
     }
     const by = state.receiptsFor > 0 ? 'receipts' : 'logs'
@@ -252,8 +254,8 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     context.emit({ type: 'ChainAdvanced', chainId, indexed, head: state.head, events, withdrawn })
     const due = dueOf(events, withdrawn)
     if (isDue(due)) context.emit({ type: 'MarketsDue', ...due })
-    // Events of withdrawals contain only an order’s hash, a nonce or a delegate. A comparison with the database finds
-    // the markets of the withdrawn orders.
+    // An event of a withdrawal contains an order's hash, a nonce or a delegate, but no market. `Reconcile` finds the
+    // markets of the withdrawn orders in the database.
     if (events.some(isWithdrawal)) indexer.Reconcile(state, {}, context)
     return indexer.Tick(state, {}, context)
   },
@@ -268,7 +270,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
         context,
       )
     }
-    // Meanwhile a second reorg has restored the block that was indexed, so nothing is undone.
+    // Since the reorg was detected, a second reorg has restored the last indexed block. So nothing is undone.
     if (ancestor.number === indexed.number)
       return pause(state, 'the chain returned to the earlier block', context)
     const rewind = { chainId: state.chainId, from: indexed, to: ancestor, atMs: context.nowMs }
@@ -384,8 +386,9 @@ function endOfRange(
   { head, by }: { readonly head: number; readonly by: LogSource },
 ): number {
   const upTo = Math.min(head - confirmations, indexed + (by === 'receipts' ? 1 : span))
-  // A node may not have the logs of the newest blocks yet, and may not report this. Ranges near the head are so short
-  // that every header is checked, which detects missing logs.
+  // A node may lack the logs of the newest blocks without reporting it. So a long range ends
+  // `CHAIN_HEADERS_PER_RANGE_MAX` blocks below the head. Closer to the head, ranges are so short that every header is
+  // checked for missing logs.
   const [short, far] = [indexed + CHAIN_HEADERS_PER_RANGE_MAX, head - CHAIN_HEADERS_PER_RANGE_MAX]
   return Math.min(upTo, Math.max(short, far))
 }

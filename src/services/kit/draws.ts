@@ -1,7 +1,8 @@
 /**
- * Shares rate limits among fronts on several machines. A few times a second, each node sends the amounts drawn from its
- * buckets to the other nodes, and applies the amounts that it receives. So a rate applies to all nodes together. But
- * before a node receives the amounts of other nodes, each front may allow one burst.
+ * Shares rate limits among fronts on several machines. Every `TELL_EVERY_MS`, each front sends the other machines the
+ * amounts that its requests took from the rate-limit buckets of its machine. Amounts that arrive from other machines
+ * are also taken from these buckets. So a rate applies to all machines together. But until the amounts arrive, each
+ * machine may allow one burst of its own.
  */
 
 import type { MessagePort } from 'node:worker_threads'

@@ -127,8 +127,8 @@ export type Writers = {
 }
 
 /**
- * Links a thread to the store and the market threads. `received` is called with each message from these
- * threads; messages may be lost. `missed` is called with a market thread that has lost messages from this
+ * Links a thread to the store and the market threads. `received` is called with each message that arrives from them;
+ * messages may be lost. If a market thread has lost messages from this thread, `missed` is called with that market
  * thread.
  */
 export function linkWriters(

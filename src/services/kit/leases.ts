@@ -28,8 +28,8 @@ import { leaseMeters } from './lease-metrics.ts'
 import type { Adapters } from './world.ts'
 
 /**
- * Time from the last renewal until a lease expires. Another node takes an expired lease at most `LOOK_MS` later, so at
- * most 7 s after the last renewal.
+ * Time from the last renewal until a lease expires. A standby node requests the lease every `LOOK_MS`, so it can take
+ * the lease at most 7 s after the last renewal.
  */
 const LEASE_MS = 6_000
 /** Interval at which an owner renews its lease, and at which a standby node requests the lease. */

@@ -1,5 +1,6 @@
 /**
- * Metrics of messages that were lost between threads. A thread that stalls loses messages, and loads the state again.
+ * Metrics of messages that were lost between threads. A thread that reads too slowly loses messages of another thread,
+ * and then loads that thread's state again.
  */
 
 import { Counter, type Registry } from 'prom-client'

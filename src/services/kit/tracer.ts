@@ -40,7 +40,7 @@ type OtlpSpan = {
   readonly status: { readonly code?: number }
 }
 
-/** Outside functions of a tracer: the machine's Unix time, and the collector. */
+/** External dependencies of a tracer: the machine's Unix time, and the collector of traces. */
 export type TracerWorld = {
   readonly wallMs: () => number
   /** Difference between Unix time and this thread's `performance.now()`. */

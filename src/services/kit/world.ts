@@ -39,7 +39,7 @@ export type World = {
   }
   /** Measures how late the thread's event loop is; absent if time is simulated. */
   readonly watchLoop?: WatchLoop
-  /** Outside functions of a tracer; absent if time is simulated. */
+  /** External dependencies of a tracer; absent if time is simulated. */
   readonly tracing?: TracerWorld
   /** Ends the thread with an error that no caller can catch. */
   readonly crash: (error: unknown) => void

@@ -35,9 +35,10 @@ export function ordersOf({ books: [yes, no] }: MarketState, trader: Address): nu
 }
 
 /**
- * If a trader at fault for a failed trade has more orders in this market than one step may remove, removes
- * some of them and returns true. The caller undoes the trade only after the last of these orders is removed.
- * Otherwise these orders could match the quantity that returns to the other side’s order.
+ * Returns whether a trader at fault for the failed trade has more than `DEPARTURES_MAX` orders in this market. If so,
+ * removes `DEPARTURES_MAX` of these orders, and the caller rejects the report. The trade is undone only when all
+ * remaining orders can be removed in the same step. Otherwise they could match the quantity that returns to the other
+ * side’s order.
  */
 export function hasTooMany(
   state: MarketState,

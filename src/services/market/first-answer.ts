@@ -8,8 +8,8 @@ import { type MarketContext, secondsOf, withdraw } from './orders.ts'
 import type { MarketState } from './state.ts'
 
 /**
- * Returns the first answer to a known order. Returns `ORDER_CLOSED` if the order has expired, or if its end
- * reason is neither `filled` nor `taken`. Returns undefined if the order is new.
+ * Returns the first answer to an order that rests, was filled, or was `taken` (matched without ever resting). Returns
+ * `ORDER_CLOSED` if the order has expired or has ended for another reason. Returns undefined if the order is new.
  */
 export function firstAnswer(
   state: MarketState,

@@ -100,7 +100,8 @@ export class LoggedHolds {
   }
 
   /**
-   * Applies an event of the market. `ended` is the trade that the event ended. Called after all other state is updated.
+   * Applies an event of the market. `ended` is the trade that the event confirmed or failed, if known. Called after the
+   * pending trades (`state.pending`) have applied the same event.
    */
   follow(event: MarketEvent, ended: PendingTrade | undefined, around: Around): void {
     if (event.type === 'OrderRested') {

@@ -140,9 +140,9 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
         if (ended === why) cancelled.push(cancelledAnswer(state, resting))
       }
     }
-    // The accounts thread reports only resting orders without cover. If a reported order was filled after the report,
-    // it needs no funds, so it is not cancelled here. If a failed trade returns its quantity, the order is checked
-    // again.
+    // A request with the reason `unfunded` and a list comes from the accounts thread. It lists only resting orders that
+    // the trader's funds do not cover. If a listed order was filled meanwhile, it needs no funds, so do not cancel it.
+    // If a failed trade returns its quantity, the accounts thread checks the order again.
     const isLate = reason === 'unfunded' && wanted !== undefined
     for (const orderHash of isLate ? [] : state.pending.ordersOf(trader)) {
       if (wanted !== undefined && !wanted.has(orderHash)) continue
@@ -237,7 +237,7 @@ export function viewOf(state: MarketState): MarketView {
 /** Applies a logged event during recovery. It changes the books exactly as the handler that emitted it. */
 export function apply(state: MarketState, event: MarketEvent): void {
   note(state, event)
-  // During a replay, the cancels of exceeded groups come from the log, so none are added here.
+  // Clear the list of orders that protection would cancel. During a replay, the log already contains these cancels.
   state.tagged.takeExceeded()
   switch (event.type) {
     case 'OrderRested': {

@@ -55,10 +55,13 @@ export function emit(state: MarketState, context: MarketContext, event: MarketEv
   context.emit(event)
 }
 
-/** Applies the parts of an event that are the same for new and replayed events. */
+/** Updates the state that new and replayed events change alike, such as pending trades, session orders and tags. */
 export function note(state: MarketState, event: MarketEvent): void {
   if (event.seq !== state.seq + 1) {
-    assert.fail(`market ${state.market.id}: expected event ${state.seq + 1}, got ${event.seq}`)
+    assert.fail(
+      `market ${state.market.id}: the next event must have the number ${state.seq + 1}, not ` +
+        `${event.seq}`,
+    )
   }
   state.seq = event.seq
   state.updatedAtMs = event.atMs
@@ -82,7 +85,10 @@ export function note(state: MarketState, event: MarketEvent): void {
   }
 }
 
-/** Returns the traders at fault for a failed trade according to the chain, except traders whose side is excused. */
+/**
+ * Returns the traders whom the chain blames for a failed trade. Leaves out an excused side, which lacks tokens only
+ * because other traders have not delivered them.
+ */
 export function tradersAtFault(
   { fault, excused }: Pick<TradeFailed, 'fault' | 'excused'>,
   { buyer, seller }: { readonly buyer: Address; readonly seller: Address },
@@ -150,13 +156,15 @@ export function withdraw(
 }
 
 /**
- * Matches `quantity` and rests the remainder, or cancels the remainder if `atOnce` (IOC and FOK). Returns the number of
+ * Matches `quantity`. Then rests the remainder, or cancels it if `atOnce` is true (IOC and FOK). Returns the number of
  * makers that were matched.
  *
- * Events are emitted in this order, so that a replay never crosses a book: removals, fills, then the resting order.
+ * Emits events in a fixed order: removed makers, fills, then the resting order. In this order, a replay never rests an
+ * order that crosses the book.
  *
- * If a failed trade returns the order to the book, `first` is the order's original state. If `held` names a session,
- * the order is cancelled when that session ends. `tags` and `terms` are set only for a new order.
+ * If a failed trade returns the order to the book, `first` is the record of the order's earlier end. The order keeps
+ * the time of placing and the number of matches from this record. If `held` names a session, the order is cancelled
+ * when that session ends. `tags` and `terms` are set only for a new order.
  */
 export function admit(
   state: MarketState,
@@ -203,8 +211,8 @@ export function admit(
   if (left === 0) {
     close(state, outcome, life, order.orderHash, atOnce ? 'taken' : 'filled', context)
   } else if (limited || atOnce) {
-    // The remainder cannot enter the book. Either the order is IOC or FOK, or it matched the maximum number of makers,
-    // and the remainder would cross the book.
+    // The remainder must not rest. Either the order is IOC or FOK, or the match stopped at the maximum number of makers
+    // and the remainder could still cross the book.
     close(state, outcome, { ...life, remaining: 0 }, order.orderHash, 'cancelled', context)
     if (first === undefined && matches > 0) rememberTaken(state, order.orderHash, quantity - left)
   } else {
@@ -246,8 +254,8 @@ export function restIn(
 }
 
 /**
- * Remembers the order as taken: the exchange ended its remainder, so a resubmission must get the first answer, not
- * `ORDER_CLOSED`.
+ * Records the order as `taken`, because the market cancelled its remainder. If the client sends it again, it gets the
+ * first answer, not `ORDER_CLOSED`.
  */
 function rememberTaken(state: MarketState, orderHash: OrderHash, filled: number): void {
   const closed = state.recall.closed.get(orderHash)
@@ -452,8 +460,9 @@ function closeOne(
 }
 
 /**
- * Closes the listed orders. Without `met`, all of them belong to `outcome`. After a match over both books,
- * `met` is the taker's side, and listed orders on this side belong to the other outcome.
+ * Emits the end of each listed order. If `met` is undefined, all of them were in the book of `outcome`. If `met` is
+ * set, the list comes from a match over both books, and `met` is the taker's side. Listed orders on the taker's side
+ * were then in the book of the other outcome.
  */
 export function closeAll(
   state: MarketState,

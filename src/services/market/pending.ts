@@ -74,7 +74,10 @@ type LostBuy = {
   readonly outcome: Outcome
   readonly key: number
   readonly atMs: number
-  /** Size of sales that this failed purchase can still excuse. */
+  /**
+   * Number of lost shares that have not excused a failed sale yet. A sale that fails because the trader lacks these
+   * shares is not the trader's fault.
+   */
   left: number
 }
 
@@ -83,7 +86,9 @@ export type PendingRow =
   | readonly ['trade', key: number, trade: PendingTrade, excused: number]
   | readonly ['lost', key: number, lost: Omit<LostBuy, 'key'>]
 
-/** Time for which a purchase that failed by another trader’s fault excuses sales of its tokens. */
+/**
+ * A purchase that failed without the buyer's fault excuses the buyer's failed sales of the same tokens for this time.
+ */
 const EXCUSED_FOR_MS = 10 * 60_000
 /** Maximum number of failed purchases kept per market; the oldest are dropped. */
 const LOST_BUYS_MAX = 1_000
@@ -91,10 +96,16 @@ const LOST_BUYS_MAX = 1_000
 export class PendingTrades {
   readonly #trades = new Map<number, PendingTrade>()
   readonly #traders = new Map<Address, TraderPending>()
-  /** Size of the sales that each pending purchase has excused. The two buyers of a mint share one value. */
+  /**
+   * For each pending purchase: size of the buyer's failed sales that this purchase has already excused (the buyer was
+   * not blamed). In a mint, both sides buy, and they share one value.
+   */
   readonly #excused = new Map<number, number>()
   readonly #counts: PendingCounts
-  /** False if the exchange does not settle this market's trades: such trades never end, so none is remembered. */
+  /**
+   * False if the exchange does not settle trades on this market's chain. Such trades would stay pending forever, so
+   * none is remembered.
+   */
   readonly #isSettled: boolean
   #lost: LostBuy[] = []
 
@@ -164,8 +175,8 @@ export class PendingTrades {
   }
 
   /**
-   * Returns whether the seller has not received tokens of the outcome from an earlier purchase. That purchase was
-   * matched before this sale, and it is still pending, or failed recently through no fault of the seller.
+   * Returns whether other traders owe the seller tokens of this outcome. They do if an earlier purchase by the seller
+   * is pending, or failed recently through no fault of the seller. Only purchases matched before this sale count.
    */
   isOwed(trade: { seller: Address; outcome: Outcome; tradeId: string }, nowMs: number): boolean {
     const { seller, outcome } = trade
@@ -301,7 +312,10 @@ export class PendingTrades {
     return trade
   }
 
-  /** Records an excused sale. The purchases that excuse the sale can excuse less from now on. */
+  /**
+   * Records an excused sale: subtracts its size from the amounts that the seller's failed and pending purchases can
+   * still excuse.
+   */
   #excuse(
     { size }: PendingTrade,
     { seller, outcome }: { readonly seller: Address; readonly outcome: Outcome },
@@ -321,7 +335,7 @@ export class PendingTrades {
     }
   }
 
-  /** Returns the size of sales that a pending purchase still excuses. */
+  /** Returns the size of the buyer's failed sales that a pending purchase can still excuse. */
   #leftOf(key: number): number {
     return (this.#trades.get(key)?.size ?? 0) - (this.#excused.get(key) ?? 0)
   }

@@ -150,7 +150,7 @@ function enter(
   const terms = termsOf(placed)
   const matches = admit(state, order, order.size, undefined, context, atOnce, held, tags, terms)
   if (matches === 0 && matched.limited) {
-    // The order matched nothing and has no event yet, so it can simply be refused.
+    // All makers up to the match's limit were removed without a trade. The order has no event yet: refuse it.
     return reject(
       'OVERLOADED',
       undefined,
@@ -194,8 +194,8 @@ function leavingOf(
 }
 
 /**
- * Returns why another order would exceed the maximum number of orders in the market or of the trader; undefined if it
- * would not.
+ * Returns a rejection if one more order would exceed the maximum number of orders of the market or of the trader;
+ * otherwise undefined.
  */
 function crowdedFor(
   { books, rules }: MarketState,
@@ -247,8 +247,8 @@ function sessionFlaw(
 }
 
 /**
- * Emits that a resting order is cancelled when this session ends. Without a session, emits that the order outlives its
- * session.
+ * Emits an event that assigns a resting order to this session: the order is cancelled when the session ends. If
+ * `session` is undefined, the event states that the order outlives its session.
  */
 export function mark(
   state: MarketState,

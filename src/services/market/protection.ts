@@ -40,8 +40,8 @@ export function cancelByMarket(
 }
 
 /**
- * Returns how a filled order of a group ended, in the form of the partition's records of ended orders. These records
- * cannot be used: the market reads only the records of orders in the current batch.
+ * Returns how a filled order of a group ended, in the format of the partition's records of ended orders. Used if the
+ * partition's own record is not in memory: a batch reads only the records of orders that its commands name.
  */
 function filledOf(state: MarketState, orderHash: OrderHash) {
   const filled = state.tagged.filledOf(orderHash)

@@ -1,10 +1,10 @@
 /**
- * Format of a market's snapshot: a head as JSON, then chunks in any order. Each chunk starts with eight bytes. The
- * first byte states the content. The value 2 means JSON rows of pending trades, session orders and tags. Any other
+ * Format of a market's snapshot: a head as JSON, then chunks in any order. Each chunk starts with eight bytes, and the
+ * first of them states the content. The value 2 means JSON rows of pending trades, session orders and tags. Any other
  * value is an outcome: the chunk contains orders of that outcome's book.
  *
- * Version 1 has no pending trades, version 2 no session orders, version 3 no tags, and version 5 no settled session
- * orders.
+ * Older versions have fewer kinds of rows. Version 1 has no pending trades, version 2 no session orders, version 3 no
+ * tags, and version 5 no settled session orders.
  */
 
 import assert from 'node:assert/strict'

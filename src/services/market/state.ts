@@ -43,7 +43,7 @@ export type MarketRules = {
   readonly ordersMax: number
   /** Chains whose settlement is behind: their markets accept cancels only. */
   readonly behind?: Pick<ReadonlySet<number>, 'has'>
-  /** Chains whose trades are settled; undefined means all chains. */
+  /** Chains whose trades this exchange settles; undefined means all chains. */
   readonly settled?: Pick<ReadonlySet<number>, 'has'>
   readonly risk?: RiskRules
   /** The orders of all sessions on this thread, and the maximum number of orders per session. */

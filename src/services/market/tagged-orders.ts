@@ -77,7 +77,7 @@ export class TaggedOrders {
     return this.#groups.get(keyOf(trader, name))?.orders.size ?? 0
   }
 
-  /** Returns the orders of the groups whose protection limit was exceeded since the last call. */
+  /** Returns and clears the orders of the groups whose protection limit was exceeded since the last call. */
   takeExceeded(): OrderHash[] {
     if (this.#exceeded.size === 0) return []
     const orders = [...this.#exceeded].flatMap((group) => [...group.orders])
@@ -86,7 +86,8 @@ export class TaggedOrders {
   }
 
   /**
-   * Applies an event of the market. `ended` is the trade that the event ended. Called after all other state is updated.
+   * Applies an event of the market. `ended` is the trade that the event confirmed or failed, if known. Called after the
+   * pending trades (`state.pending`) have applied the same event.
    */
   follow(event: MarketEvent, ended: PendingTrade | undefined, around: Around): void {
     if (event.type === 'OrderRested') {
@@ -152,7 +153,7 @@ export class TaggedOrders {
   #tag(orderHash: OrderHash, trader: Address, tags: OrderTags): void {
     this.#orders ??= new Map()
     const isNew = !this.#orders.has(orderHash)
-    // If a failed trade returned this order to the book, its earlier `OrderClosed` event is forgotten.
+    // If a failed trade returned this order to the book, the new entry replaces the earlier one and its `filled` event.
     this.#orders.set(orderHash, { trader, tags })
     if (tags.group === undefined) return
     const group = this.#group(trader, tags.group)

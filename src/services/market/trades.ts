@@ -115,8 +115,8 @@ export function recordTrade(
 }
 
 /**
- * Returns the new status of the trade. If the trade failed, also returns the pauses of its traders, for the threads of
- * other markets.
+ * Returns the trade's new status. If the trade failed, also returns the current pauses of its two traders, who can
+ * place no orders during a pause. Settlement forwards the pauses to the other market threads.
  */
 export function reported(
   { market, rules }: MarketState,
@@ -149,13 +149,14 @@ function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
 }
 
 /**
- * Reasons of refusals because of missing tokens. Only these refusals can be another trader's fault; a missing approval,
- * for example, never is.
+ * Reasons of refusals because a side lacks tokens. A side can be excused only for these reasons, because another trader
+ * may have failed to deliver the tokens. A missing approval, for example, is always the side's own fault.
  */
 const LACKS_TOKENS: ReadonlySet<string> = new Set(['InsufficientShares', 'BothUnfunded'])
 
 /**
- * The sides of a failed trade that are excused. A side at fault is excused if other traders owe it the missing tokens.
+ * The excused sides of a failed trade. The chain blames a side, but the market excuses it if an earlier purchase has
+ * not delivered the missing tokens.
  */
 type Excuse = { readonly excused?: ExcusedSide }
 
@@ -175,9 +176,9 @@ export function excuseOf(
 }
 
 /**
- * Undoes a trade that the chain refused. First cancels this market's orders of each trader at fault, so that these
- * orders cannot match the returned quantity. Then returns the other side's quantity to its order. An excused side keeps
- * its orders, but gets no quantity back, because it does not have the tokens to sell.
+ * Undoes a trade that the chain refused. First cancels this market's orders of each trader at fault, so that they
+ * cannot match the returned quantity. Then returns the trade's quantity to the order of the other side. An excused side
+ * keeps its orders but gets no quantity back, because it lacks the tokens to sell.
  */
 export function failTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
   const { fault, buy, sell } = report

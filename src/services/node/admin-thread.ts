@@ -13,7 +13,8 @@ export function adminThread(data: ThreadData): Thread {
   const { log } = kit
   let server: Front | undefined
 
-  // Close the server before the worker exits; otherwise the whole process would end with the worker.
+  // Close the server before this worker exits, because the exit of a worker with an open server would end the whole
+  // process.
   process.once('uncaughtException', (error) => {
     log.fatal({ err: error }, 'this thread ends because of a bug')
     void (server?.close({ drainMs: 0 }) ?? Promise.resolve()).finally(() => process.exit(1))

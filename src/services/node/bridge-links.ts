@@ -1,9 +1,9 @@
 /**
- * The links between threads of this node and threads of other nodes. If a thread's list of links names
- * another thread, the node of the first thread opens the link.
+ * The links between threads of this node and threads of other nodes. Each thread has a list of the threads to which it
+ * needs links. Each node opens the links that its own threads need.
  *
- * Protocol of a link: one side requests the link, and the other side accepts or refuses it. Both sides then
- * send frames until either side closes the link.
+ * To open a link, one node sends a request, and the other node accepts or refuses it. Both nodes then send frames until
+ * either node closes the link.
  */
 
 import { MessageChannel } from 'node:worker_threads'
@@ -17,8 +17,8 @@ import { encode, type Opening, readOpened, readOpening } from './messages.ts'
 const LINK_EVERY_MS = 50
 const MARK_EVERY_MS = 1_000
 /**
- * A link ends if it receives no frame for this multiple of `silenceMs`, the time without beats after which a node
- * counts as dead. Idle links send a frame (mark) each second.
+ * Number of `silenceMs` periods after which a link ends if it has received no frame. `silenceMs` is the time without
+ * beats after which a node counts as dead. Even an idle link sends a frame, the mark, each second.
  */
 const MARK_SILENCES = 5
 const OPEN_MS_MAX = 2_000

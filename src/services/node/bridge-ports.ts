@@ -14,7 +14,7 @@ export type BridgePorts = {
     info(fields: object, message: string): void
     warn(fields: object, message: string): void
   }
-  /** Called for each slot (a thread that one node at a time runs) that this node takes. */
+  /** Called for each slot that this node takes. A slot is a thread that runs on one node at a time. */
   readonly taken: (slot: string, epoch: number) => void
   /**
    * Starts the thread of a slot; resolves when the thread is ready. Rejects if `isWanted` returns false before the

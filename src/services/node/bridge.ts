@@ -1,6 +1,6 @@
 /**
  * A node's part in the cluster:
- * - It sends beats (messages that the node is alive).
+ * - It sends beats: regular messages which show that the node is alive.
  * - It starts and stops the threads that the directory assigns to this node (`owned-slots.ts`).
  * - It opens and ends the links between threads of this node and threads of other nodes (`bridge-links.ts`).
  */
@@ -18,16 +18,19 @@ type BridgeOptions = {
   readonly node: string
   /** Text of the settings that must be the same on all nodes. */
   readonly shape: string
-  /** Slots (threads that one node at a time runs) of the whole cluster, and those that this node can run. */
+  /**
+   * `slots`: all slots of the cluster. `offers`: the slots that this node can run. A slot is a thread that runs on one
+   * node at a time.
+   */
   readonly slots: readonly string[]
   readonly offers: readonly string[]
-  /** Threads of this node: those that always run, and those that run in its slots. */
+  /** The threads that always run on this node, and the threads that the node runs only while it owns their slots. */
   readonly threads: readonly BridgedThread[]
   /** Time without a beat after which a node counts as dead. */
   readonly silenceMs: number
   /**
-   * Slots that may move to their first node (by rendezvous hash) after that node has been ready for `moveAfterMs`. If
-   * `moveAfterMs` is 0, slots never move.
+   * Slots that may move to their preferred node, which is the first by rendezvous hash. A slot moves once that node has
+   * been ready for `moveAfterMs`. If `moveAfterMs` is 0, slots never move.
    */
   readonly moves: readonly string[]
   readonly moveAfterMs: number
@@ -37,15 +40,15 @@ export type Bridge = {
   /** Hands over all slots of this node; resolves when this node has no slot left. */
   leave(): Promise<void>
   /**
-   * Reports that this node has a current copy of the log, so that it can serve a slot within moments and slots may move
-   * to it.
+   * Reports that this node has a current copy of the log. With this copy, the node can serve a slot within moments, so
+   * slots may move to the node.
    */
   warmed(): void
   /** Ends the links and sends the last beat. */
   stop(): void
   /** Sends a message to all other nodes. The message may be lost. A message above the maximum size is dropped. */
   sayAll(message: object): void
-  /** Reports that the connection is lost, or that messages on it may be missing. */
+  /** Reports that the connection to NATS is lost, or may have lost messages. All links then end. */
   lost(why: string): void
   /** Returns why the bridge is unhealthy; empty if it is healthy. */
   why(): string

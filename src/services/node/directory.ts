@@ -1,17 +1,17 @@
 /**
- * Decides which node serves which slot: a state machine without clock, randomness or network. It receives the
- * beats of all nodes, including its own node, and returns the duties of its node. The directory may be wrong
- * for a while: the log's fence decides which node may write.
+ * Decides which node serves which slot. A slot is a thread that runs on one node at a time. The directory is a state
+ * machine without clock, randomness or network. It receives the beats (regular messages) of all nodes, including its
+ * own node, and returns the duties of its node. The directory may be wrong for a while. This is safe, because the log's
+ * fence decides which node may write.
  *
- * A slot is a thread that runs on one node at a time. A node claims a slot by stating, in its beats (regular
- * messages), that it runs the thread. The claim of a live node counts while its epoch is the highest known
- * for the slot. A slot without a claim goes to the first node, by rendezvous hash, that offers the slot. If
- * the slot was served before, nodes that can serve it within moments come first. A node that has just
- * started, or did not receive its own beats, listens before it takes slots.
+ * A node claims a slot by naming the slot and an epoch in its beats. The claim of a live node counts while no higher
+ * epoch is known for the slot. A slot without a claim goes to the first node, by rendezvous hash, that offers the slot.
+ * If the slot was served before, nodes that can serve it within moments come first. NATS also returns a node's own
+ * beats to the node. A node takes slots only after its own beats have returned for `silenceMs` without a gap.
  *
- * Some slots are shared evenly: each slot goes to the first node, by rendezvous hash, that has fewer such
- * slots than its share. If that node joins after another node has taken the slot, the slot moves by a planned
- * hand-over once the joining node has been ready for `moveAfterMs`. Slots move one at a time.
+ * Some slots are shared evenly: each slot goes to the first node, by rendezvous hash, that has fewer such slots than
+ * its share. If that node joins after another node has taken the slot, the slot moves by a planned hand-over. The move
+ * starts once the new node has been ready for `moveAfterMs`. Slots move one at a time.
  */
 
 import { createHash } from 'node:crypto'
@@ -29,8 +29,9 @@ const MOVE_DOUBLINGS_MAX = 7
 /** Maximum number of remembered hashes. */
 const WEIGHTS_MAX = 100_000
 /**
- * Maximum amount by which a claim may exceed the highest known epoch of its slot; higher claims are ignored. Each
- * takeover raises the epoch by one, and a claim near the largest integer would leave no epoch for the next takeover.
+ * Maximum amount by which a claim's epoch may exceed the highest known epoch of its slot. Claims above this limit are
+ * ignored. Each takeover raises the epoch by one, so an epoch near the largest integer would make further takeovers
+ * impossible.
  */
 const EPOCH_LEAP_MAX = 1_000_000
 /** Maximum number of nodes. More must be a mistake, so beats of further nodes are ignored. */
@@ -92,8 +93,8 @@ type DirectoryOptions = {
   /** Time without a beat after which a node counts as dead. */
   readonly silenceMs: number
   /**
-   * Slots that may move to their first node by rendezvous hash, and the time for which that node must have been ready.
-   * A time of 0 means that slots never move.
+   * Slots that may move to their preferred node, which is the first by rendezvous hash. A slot moves once that node has
+   * been ready for `moveAfterMs`. A value of 0 means that slots never move.
    */
   readonly moves: readonly string[]
   readonly moveAfterMs: number
@@ -120,7 +121,7 @@ export class Directory {
   #sent = 0
   /** Nodes that were refused because their settings differ. Later beats of these nodes are ignored. */
   readonly #refused = new Set<string>()
-  /** Time since which this node has received its own beats without interruption; undefined while it receives none. */
+  /** Time since which this node gets its own beats back from NATS without a gap; undefined while it gets none. */
   #ownBeatsSinceMs: number | undefined
   #echoAtMs = 0
   /** Weights of nodes for slots (rendezvous hashing): a slot prefers the node with the highest weight. */
@@ -129,8 +130,9 @@ export class Directory {
   #warm = false
   #unfit = false
   /**
-   * True once this node has been settled. Until then, a node with different settings makes this node unfit; from then
-   * on, this node ignores nodes with different settings.
+   * True once this node has joined: it has received beats for long enough to know the other nodes. Before that, a beat
+   * with different settings makes this node unfit for the cluster. Afterwards, this node ignores nodes with different
+   * settings.
    */
   #joined = false
 
@@ -153,7 +155,7 @@ export class Directory {
     }
   }
 
-  /** Returns whether this node has received its own beats for long enough to know the other nodes. */
+  /** Returns true if NATS has returned this node's beats for `silenceMs`: the node then knows the other nodes. */
   isSettled(nowMs: number): boolean {
     return (
       this.#ownBeatsSinceMs !== undefined &&
@@ -205,8 +207,8 @@ export class Directory {
     const duties: Duty[] = []
     const known = this.#peers.get(beat.node)
     const isOther = known !== undefined && known.beat.incarnation !== beat.incarnation
-    // Ignore the last beat of another incarnation: it comes from an earlier run of the node, or from a node that tried
-    // to join with a name already in use.
+    // `gone` marks the last beat of an incarnation. This beat does not come from the node's known incarnation. It comes
+    // from an earlier run, or from a node that tried to join under the same name. So the known incarnation still runs.
     if (beat.gone && isOther) return this.#decide(nowMs)
     if (known !== undefined && (beat.gone || isOther)) {
       duties.push(...this.#forget(known.beat, beat.gone ? 'it has left' : 'it was started again'))
@@ -262,8 +264,8 @@ export class Directory {
   }
 
   /**
-   * Reports that the connection was lost, so that this node must receive its own beats for some time before it is
-   * settled.
+   * Reports that the connection was lost. After that, this node is not settled until NATS has again returned its own
+   * beats for `silenceMs`.
    */
   cutOff(): void {
     this.#ownBeatsSinceMs = undefined
@@ -285,8 +287,8 @@ export class Directory {
   }
 
   /**
-   * Returns true if the beat is not newer than the last beat of its incarnation. NATS keeps the order of beats, so
-   * another client must have recorded and replayed this beat.
+   * Returns true if the beat is not newer than the last beat of its incarnation. NATS keeps the order of a node's
+   * beats, so such a beat must be a replay by another client.
    */
   #isRepeated({ incarnation, number }: Beat): boolean {
     const before = this.#numbers.get(incarnation)
@@ -303,8 +305,9 @@ export class Directory {
 
   #receivedNamesake(beat: Beat, nowMs: number): Duty[] {
     if (beat.gone || this.#unfit) return []
-    // Another node has the same name. This node leaves if it joined later, or if it was away when the other node
-    // joined. If a network partition separated the two nodes, the node with the higher incarnation leaves.
+    // Another node has the same name. If the other node is settled (knows all nodes) and this node is not, this node
+    // leaves. If both are settled, after a network partition, the node with the lower incarnation leaves. If the other
+    // node is not settled, this node leaves unless it has joined before.
     const goes =
       beat.settled === true
         ? !this.isSettled(nowMs) || beat.incarnation > this.#own.incarnation
@@ -366,7 +369,7 @@ export class Directory {
     return duties
   }
 
-  /** Releases one slot whose first node, by rendezvous hash, is another node, unless a slot is already moving. */
+  /** Releases a slot that prefers another node, unless a movable slot is unserved or any slot is being handed over. */
   #moveOne(nowMs: number): Duty[] {
     const { node, moves, moveAfterMs } = this.#own
     if (moveAfterMs === 0 || this.#leaving || !this.isSettled(nowMs) || !this.#isAtRest()) return []
@@ -379,8 +382,8 @@ export class Directory {
       const since = this.#peers.get(first)?.warmSinceMs
       if (first === node || since === undefined || nowMs - since < moveAfterMs) continue
       held.releasing = true
-      // Double the wait for the slot's next move after each move, because the other node may fail to start the slot, or
-      // may leave and return often.
+      // Each move doubles the time before the slot may move again. Otherwise the slot would move too often if the other
+      // node cannot start it, or often leaves and returns.
       const pauseMs = moveAfterMs * 2 ** Math.min(times + 1, MOVE_DOUBLINGS_MAX)
       this.#moved.set(slot, { times: times + 1, untilMs: nowMs + pauseMs })
       return [{ type: 'release', slot, why: `it belongs to ${first}` }]
@@ -408,9 +411,9 @@ export class Directory {
   }
 
   /**
-   * Returns a live node whose claim to the slot overrides this node's claim with the given epoch; undefined if no node
-   * has such a claim. The claim with the higher epoch overrides the other. If the epochs are equal, the claim of the
-   * node with the higher name overrides the other.
+   * Returns a live node whose claim to the slot overrides this node's claim with the given epoch; undefined if there is
+   * none. The claim with the higher epoch overrides the other claim. If the epochs are equal, the claim of the node
+   * with the higher name overrides the other claim.
    */
   #rivalOf(slot: string, epoch: number): string | undefined {
     const own = { node: this.#own.node, epoch }
@@ -422,8 +425,8 @@ export class Directory {
   }
 
   /**
-   * Returns whether another node claims the slot with the highest known epoch. A claim with a lower epoch is lost, even
-   * if the claiming node has not noticed yet.
+   * Returns whether another node has a valid claim to the slot. A claim is valid if it has the highest known epoch of
+   * the slot. A node whose claim has a lower epoch has lost the slot, even if it has not noticed yet.
    */
   #isClaimed(slot: string): boolean {
     const highest = this.#epochs.get(slot) ?? 0
@@ -447,8 +450,8 @@ export class Directory {
   }
 
   /**
-   * Returns the first node of each movable slot. Slots are shared evenly: each slot goes to the first node by
-   * rendezvous hash that has fewer slots than its share.
+   * Returns the preferred node of each movable slot. To share the slots evenly, each slot goes to the first node, by
+   * rendezvous hash, that has fewer slots than its share.
    */
   #places(nodes: readonly Beat[]): Map<string, string> {
     const { moves } = this.#own

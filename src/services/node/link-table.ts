@@ -40,8 +40,8 @@ export function makeLinkTable(
       ended(why) {
         links.delete(name)
         if (ways.get(way) === link) ways.delete(way)
-        // Do not log a link that could not be opened: the requested thread has just moved to another node, and this
-        // node soon repeats the request.
+        // Do not log that a link was not opened. This happens when the requested thread has just moved to another node,
+        // and this node soon repeats the request.
         if (!stopped && why !== NOT_OPENED)
           log.info({ way, node: to.node, why }, `the link ${way} has ended: ${why}`)
       },

@@ -40,7 +40,7 @@ export class Link {
     this.#id = id
     this.#ports = ports
     ports.port.on('message', (batch: unknown[]) => this.#forward(batch))
-    ports.port.on('close', () => this.end('its thread has ended'))
+    ports.port.on('close', () => this.end('the thread at this end of the link has ended'))
   }
 
   get isOpen(): boolean {
@@ -112,8 +112,9 @@ export class Link {
       this.end('a batch cannot be read')
       return
     }
-    // The last value of a batch is its send time by the other machine's clock. Replace it with a time of this machine
-    // that always increases: this time identifies the batch and measures how long the batch waited.
+    // The last value of a batch is its send time by the other machine's clock. Replace it with the current time of this
+    // machine. If the previous batch has the same time, raise the new time slightly, because the time identifies the
+    // batch. The time also shows how long the batch waited.
     this.#deliveredAtMs = Math.max(monotonicMs(), this.#deliveredAtMs + 0.001)
     batch[batch.length - 1] = this.#deliveredAtMs
     this.#ports.port.postMessage(batch)

@@ -42,7 +42,10 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
   let stopped = false
   /** For each partition that cannot be copied now: the reason. */
   const whys = new Map<number, string>()
-  /** Partitions that are being copied. The value is true if the partition's log has grown since the copy began. */
+  /**
+   * Partitions whose new records are being copied. The value is true if the partition's log has grown since the current
+   * copy step began. Another step then follows.
+   */
   const pulling = new Map<number, boolean>()
   const readers = makeFollowers<LogReaderProtocol>(settings, kit)
   const tellers = makeFollowers<Protocol>(settings, kit)

@@ -26,7 +26,7 @@ import { bridgeMeters } from './metrics.ts'
 import { type NodeLine, openNodeLine } from './node-line.ts'
 import { signLine } from './signed-line.ts'
 
-/** Data of the bridge thread. The plan of the node's threads comes from `boot/thread-specs.ts`. */
+/** Data of the bridge thread. The plan of the node's threads comes from `boot/node-specs.ts`. */
 export type BridgeData = ThreadData & {
   readonly plan: {
     readonly slots: readonly string[]
@@ -141,8 +141,8 @@ function makeLogCopying(
 }
 
 /**
- * Returns two functions. `begin` starts the thread of a slot once the log-copy thread is ready for the start.
- * `freed` must be called when the thread has ended.
+ * Returns two functions. `begin` prepares the copy of the log and then starts the thread of a slot. `freed` must be
+ * called when the thread has ended, so that its partitions are copied again.
  */
 function makeSlotStarts(ports: {
   readonly marketNames: ReadonlySet<string>
@@ -162,8 +162,8 @@ function makeSlotStarts(ports: {
     if (marketNames.has(slot)) running.add(slot)
     try {
       if (marketNames.has(slot)) await copyOthers()
-      // The database may have rows that the store of another node wrote. The local copy of the log must contain the
-      // records from which these rows were derived.
+      // The store of another node may have written rows whose records are not in the local copy of the log yet. So
+      // first complete this copy.
       else if (slot === 'store' || isAccountsThread(slot)) await askCopy('CatchUp', {})
       // The slot may have been released while the log was copied. In that case, do not start its thread, because the
       // next owner may run it already.
@@ -235,8 +235,8 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
             await freed(slot)
             return why
           },
-          // For a market thread, only finish its work: its files are closed later, while another node already starts
-          // the thread.
+          // Here, a market thread only finishes its work. `end` closes the thread's files later, when another node may
+          // already be starting the thread.
           async handOver(slot) {
             if (marketNames.has(slot)) await supervisor.drain(slot)
             else await supervisor.end(slot)
@@ -245,8 +245,8 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
             await supervisor.end(slot)
             await freed(slot)
           },
-          // Ends this thread. The next bridge thread ends all threads that this one started, and reports why the node
-          // cannot join.
+          // Ends this bridge thread with an error. The next bridge thread of this node ends all threads that this one
+          // started. It then reports why the node cannot join.
           unfit: (why) => kit.crash(new Error(why)),
           connect: (thread, peer, port) => handPort(supervisor, thread, peer, port),
           // The fronts of one node share their rate-limit buckets. So only one front needs to receive the amounts that
@@ -272,7 +272,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
       }
       if (peer !== LOG_COPY_THREAD) return
       logCopy.replace(new Channel(port, channelOptions(settings), { received() {} }))
-      // A restarted log-copy thread does not copy any partition yet.
+      // Tell a restarted log-copy thread which partitions it must copy.
       void copyOthers().catch(notCopied)
     },
     health: () => bridge?.why() ?? 'starting',

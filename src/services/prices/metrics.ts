@@ -10,8 +10,8 @@ import type { PricesEvent, PricesState } from './prices.ts'
 import type { QuickMarketsEvent, QuickMarketsState } from './quick-markets/state.ts'
 
 /**
- * Time without an active provider after which a warning is logged. A shorter time would cause false warnings: if the
- * machine's clock is set, all providers count as silent for a moment.
+ * Time without an active provider after which a warning is logged. A shorter time would cause false warnings: when the
+ * machine's clock is corrected, all providers count as silent for a moment.
  */
 const SILENCE_MS = 5_000
 /** Time after the start in which providers can deliver the first price of an asset before a warning is logged. */
@@ -187,7 +187,10 @@ export function pricesMeters(
       const about = { id, asset, marketId, strike: strike.price }
       if (type === 'QuickMarketContested') {
         const evidence = contested === null ? '' : evidenceText(contested)
-        log.warn({ ...about, evidence }, 'price sources contradict each other: the oracle decides')
+        log.warn(
+          { ...about, evidence },
+          'price sources contradict each other, so the oracle decides the quick market',
+        )
       } else log.info({ ...about, outcome: resolution?.outcome }, type)
     },
     troubled(source: PriceSource, kind: FeedTrouble, detail: string): void {
@@ -195,8 +198,8 @@ export function pricesMeters(
       const about = { source, kind, detail }
       const nowMs = clock.nowMs()
       const isNew = nowMs - (loggedAtMs.get(`${source} ${kind}`) ?? 0) > LOG_AGAIN_MS
-      // Only problems that an operator can fix are logged as warnings, such as a wrong key, a wrong URL or a changed
-      // provider.
+      // Log a warning only for problems that an operator can fix, such as a wrong key, a wrong URL, or a provider that
+      // has changed its answers.
       if (!isNew || kind === 'closed' || kind === 'silent' || kind === 'away') {
         log.debug(about, 'a price provider failed or sends no prices')
         return

@@ -174,8 +174,8 @@ function review(state: PricesState, known: AssetState, context: PricesContext): 
 
 /**
  * Adds a price to the list. If the last price of the list has the same asset and second, the new price replaces it. The
- * first `fixed` prices are never replaced: a write of these prices is in progress, and afterwards this number of prices
- * is removed from the start of the list.
+ * first `fixed` prices are never replaced, because they are being written to the database. After the write, this number
+ * of prices is removed from the start of the list.
  */
 function remember(list: PriceRecord[], price: PriceRecord, fixed = 0): void {
   const last = list.length > fixed ? list.at(-1) : undefined

@@ -119,8 +119,8 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
         front.reply(replyTo, { assets: assetPricesOf(state), active })
       })
     },
-    // Unreachable providers do not make the thread unhealthy, because a restart would not help. `whyUnpriced` reports
-    // to the fronts why prices are missing.
+    // Unreachable providers do not make the thread unhealthy, because a restart would not help. The state of each asset
+    // tells the fronts why its price is missing.
     health: () => (state === undefined ? leases.standby() || 'starting' : (quick?.why() ?? '')),
     metrics: kit.metrics,
     async drain() {

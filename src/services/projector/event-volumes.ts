@@ -16,7 +16,10 @@ type EventVolumesPorts = {
 }
 
 type EventVolumes = {
-  /** Reports a batch that the database has. The markets whose trades changed are summed at the next refresh. */
+  /**
+   * Reports a batch that is in the database now. For its markets with changed trades, the next refresh sums the volumes
+   * of their events again.
+   */
   written(batch: Pick<ProjectionBatch, 'trades' | 'tradeChanges'>): void
   /** Sums the volumes of the reported markets' events; does nothing while an earlier call runs. */
   refresh(): Promise<void>

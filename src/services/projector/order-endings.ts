@@ -30,8 +30,8 @@ export type OrderEndingsProtocol = {
 }
 
 /**
- * The database refused a write, so the market's orders stay open in the database. If `marketId` is undefined, the scan
- * was refused, and the orders of markets that it has not reached stay open.
+ * Emitted if the database refuses a write, so the market's orders stay open in the database. If `marketId` is
+ * undefined, the scan of all markets was refused, and orders of markets that were not scanned yet stay open.
  */
 export type OrderEndingsEvent = {
   readonly type: 'OrdersNotEnded'
@@ -101,8 +101,8 @@ export const orderEndings: Behaviour<OrderEndingsState, OrderEndingsProtocol, Or
       if (!state.stopped) context.after(RETRY_MS, { type: 'Again', message: {} })
       return undefined
     }
-    // Give up the market until the next start. Reads are still correct: they check whether the market of an order is
-    // closed.
+    // Give up this market, or the whole scan, until the next start. The orders stay open in the database. Reads do not
+    // show them as open, because reads also check whether the market is closed.
     if (marketId === undefined) state.look = undefined
     else state.closed.delete(marketId)
     context.emit({ type: 'OrdersNotEnded', marketId, why })

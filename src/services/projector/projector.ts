@@ -63,19 +63,24 @@ type PartitionProgress = {
   due: number
   fault: string
   /**
-   * True if the database refuses the partition's next events, or contradicts them. Skipping these events could lose a
-   * trade unnoticed, so this partition stops, and the other partitions continue.
+   * True if the database refuses the partition's next events, or has data that contradicts these events. The projection
+   * of this partition then stops, because skipping the events could lose a trade unnoticed. The other partitions
+   * continue.
    */
   refused: boolean
 }
 
 /** Functions of the database that the store needs. */
 export type StoreDatabase = {
-  /** Claims the database for the log, and returns the database's position in each partition. */
+  /**
+   * Claims the database for the log; rejects if it belongs to another log. Returns the database's offset in each
+   * partition.
+   */
   readonly claim: (log: { logId: string; partitions: number }) => Promise<readonly Checkpoint[]>
   /**
-   * Writes a batch; returns the database's position afterwards. The position may differ from the batch's end if an
-   * earlier batch from the same start was committed, but its answer was lost. Several batches may share a transaction.
+   * Writes a batch, and returns the position that the database has in the partition afterwards. This may differ from
+   * the batch's end if an earlier write from the same start was committed, but its answer was lost. Several batches may
+   * share a transaction.
    */
   readonly write: (batch: ProjectionBatch) => Promise<{ readonly offset: number }>
   /** Set if several stores share the database, each writing some partitions. */
@@ -100,8 +105,8 @@ export type StoreState = {
   /** Why the last claim failed; empty if it succeeded. */
   fault: string
   /**
-   * Set if the database belongs to another log. Nothing is written then, because a write would hide the wrong
-   * configuration.
+   * Why the database refused this log, for example because it belongs to another log. Nothing is written then, because
+   * a write would hide the wrong configuration.
    */
   refused: string
   leaving: boolean
@@ -109,9 +114,9 @@ export type StoreState = {
 
 /**
  * Time for which events are collected before they are written. Large transactions are cheaper, because their rows share
- * index pages: writing 2,000 orders in one transaction takes half as long per order as writing 100. The database also
- * syncs less often, and each of its syncs delays a sync of the log. No client is delayed, because no client reads the
- * newest changes from the database.
+ * index pages: an order takes half as long in a transaction of 2,000 orders as in one of 100. Fewer transactions also
+ * mean fewer syncs of the database, and each sync delays a sync of the log. No client is delayed, because no client
+ * reads the newest changes from the database.
  */
 const GATHER_MS = 100
 /**

@@ -21,7 +21,7 @@ import { makeProjectionTraces } from './thread/trade-traces.ts'
 
 /** Interval at which the store reads the logs even without a notification, because a notification may be lost. */
 const LOOK_EVERY_MS = 1_000
-/** Maximum age of the volumes by which events are sorted, while the database answers. */
+/** Interval at which trading volumes are summed again. Events (groups of markets) are sorted by these volumes. */
 const VOLUMES_EVERY_MS = 2_000
 
 type StoreWorld = World & Pick<Adapters, 'openDatabase' | 'openLogReader'>
@@ -34,8 +34,8 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
   const { log } = kit
   let database: Database
   /**
-   * Connection that writes the partitions. On a database server, other writes use another connection, so that they
-   * never delay a partition.
+   * Connection that writes the projected partitions. If the database is a server, other writes use a second connection,
+   * so that they never delay a partition.
    */
   let projection: Database
   let reader: LogReader<MarketEvent>
@@ -108,8 +108,8 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
     health: () => (actors === undefined ? 'starting' : whyBehind(actors.state)),
     metrics: kit.metrics,
     async drain() {
-      // In a cluster, other nodes continue to append to the log, and the next store reads the new records. So only the
-      // current write is finished.
+      // In a cluster, only finish the current write. Other nodes continue to append to the log, and the next store
+      // projects the new records.
       leaving = isNode(settings)
       actors?.projector.hear(leaving ? 'Leave' : 'Tick', {}, 0, undefined)
       await actors?.projector.drained()

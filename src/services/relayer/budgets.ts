@@ -1,9 +1,9 @@
 /**
- * Limits of the relayer: operations of an owner per minute, and gas per day (UTC) of one owner and of all owners
- * together. Redemptions have a separate budget, so that other operations cannot use up the gas that winners need.
- * Owners with settled trades may spend more. A part of each budget is reserved for these owners, so one person with
- * many wallets cannot use the budget up. Operations signed by a delegate get half of the owner's rate and gas: a stolen
- * delegate key must not use up the gas that the owner needs to revoke the delegate.
+ * Limits of the relayer: operations per minute of one owner, and gas per day (UTC) of one owner and of all owners
+ * together. Redemptions have a separate gas budget, so that other operations cannot use up the gas that winners need.
+ * Owners with settled trades may spend more, and a part of each budget is reserved for them. So one person with many
+ * wallets cannot use the budget up. Operations signed by a delegate get half of the owner's rate and gas. So a stolen
+ * delegate key cannot use up the gas that the owner needs to revoke the delegate.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -80,8 +80,8 @@ export function budgetFlaw(
   const { gasPerDay, newcomers } = state.rules
   const { ownerGas, allGas } = gasPerDay[purpose]
   const owner = ownerOf(state, address, nowMs)
-  // An owner's gas limit grows with the number of settled trades. An equal limit for every wallet would not help,
-  // because anyone can create wallets for free.
+  // An owner's gas limit grows with the owner's settled trades. A fixed limit per wallet would not help, because anyone
+  // can create wallets for free.
   const earned = newcomers.ownerGas + owner.trades * newcomers.gasPerTrade
   const most = partFor(byDelegate, Math.min(ownerGas, earned))
   if (owner.gas[purpose] + gas > most) {

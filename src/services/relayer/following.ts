@@ -27,8 +27,9 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
   const transaction = { lane: news.lane, nonce: news.nonce }
   const { key, attempt } = readReference(news.reference)
   if (attempt !== one.attempt || one.stage !== 'follow') {
-    // This transaction belongs to an abandoned attempt. When the transaction ends, its result is acknowledged. The
-    // result is stored only if there is no later attempt.
+    // This transaction belongs to an abandoned attempt. Once the transaction has ended, write its result and
+    // acknowledge it. If a later attempt exists, the database stores the result only if this transaction is confirmed
+    // and the later attempt failed.
     if (news.type !== 'finished') return
     const change = changeOf({ key, attempt, status: endOf(news), txHash: news.txHash }, context)
     write(state, { change, turn: 0, transaction }, context)
@@ -57,9 +58,8 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
       const { gas, txHash } = one
       const paid = news.gasUsed ?? 0
       context.emit({ type: 'ended', key, kind: one.operation?.kind, status, gas: paid, reason })
-      // The gas in the row is the sum over all attempts. This process knows the sum if it sent this attempt, or if this
-      // is the first attempt. If it does not know the sum, the row keeps the gas that it has, which includes the gas
-      // limit of this attempt.
+      // Write the gas sum over all attempts only if it is known: this process sent this attempt, or it is the first
+      // one. Otherwise the row keeps its sum, which includes the full gas limit of this attempt.
       const isSumKnown = one.trial !== undefined || attempt === 1
       const known = news.gasUsed !== null && isSumKnown ? { gas } : {}
       const change = changeOf({ key, attempt, status, txHash, reason, ...known }, context)
@@ -149,7 +149,7 @@ export function writeFailure(
   write(state, { change, turn: 0 }, context)
 }
 
-/** Returns whether the change records that an attempt was not sent. */
+/** Returns whether this write marks an attempt as failed because it was not sent. */
 export function isFailure({ turn, transaction }: Writing): boolean {
   return turn === 0 && transaction === undefined
 }

@@ -1,9 +1,9 @@
 /**
- * Prevents a trader from escaping a match with the relayer's help. Some operations take away an approval, an allowance,
- * a permit's nonce or money that the owner's orders may need. Before the relayer sends such an operation, it makes the
- * market threads refuse new orders of the owner. With the same message, it asks what the owner's open orders and
- * unsettled trades need. The refusal (hold) lasts until the operation has ended, so no match in the meantime escapes
- * the check.
+ * Prevents a trader from using the relayer to make a matched trade fail. Some operations take away an approval, an
+ * allowance, a permit's nonce or money that the owner's orders may need. Before the relayer sends such an operation, it
+ * asks the market threads to refuse new orders of the owner. They answer with the needs of the owner's open orders and
+ * unsettled trades. The refusal (hold) lasts until the operation has ended, so no match in the meantime escapes the
+ * check.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -45,8 +45,8 @@ export function tradesPending(
 }
 
 /**
- * Returns which orders the market threads must refuse again for an operation that an earlier process sent;
- * undefined if none. Only the operation's kind is known, not its details.
+ * Returns which orders the market threads must refuse again for an operation that an earlier process sent; undefined if
+ * none. The result depends only on the operation's kind, because its details are not known after a restart.
  */
 export function heldAgain(kind: RelayKind): HeldOrders | undefined {
   if (kind === 'ctf-approval') return 'sells'

@@ -1,31 +1,31 @@
 /**
- * The relayer of one chain: sends operations that users signed, and pays for their gas. The actor makes the
- * decisions. Reads and writes of the chain and the database run outside it, and their results arrive as
- * messages.
+ * The relayer of one chain: sends operations that users signed, and pays for their gas. The actor makes the decisions.
+ * Reads and writes of the chain and the database run outside it, and their results arrive as messages.
  *
  * Steps of an operation, each with work outside the actor:
  *
  *     find → examine → hold → try → open → send → follow → end
  *
- * - find: looks up an earlier request of the same operation, and the gas that the owner has spent today;
- * - examine: checks the signature and the state of the chain, at no cost;
- * - hold: only for operations that may take away what the owner's orders or trades need. The market threads
- *   refuse new orders of the owner until the operation ends, and return the needs of open orders and
- *   unsettled trades (`guards.ts`);
- * - try: simulates the call from the key that would send it, to find the gas limit;
- * - open: writes a row before anything is signed. From here on, the operation is never done twice;
- * - send: signs, journals and broadcasts the transaction; then the client gets the hash;
+ * - find: looks up an earlier request of the same operation, and the gas that the owner has spent today.
+ * - examine: checks the signature and the state of the chain, at no cost.
+ * - hold: runs only if the operation may take away what the owner's orders or trades need. The market threads refuse
+ *   new orders of the owner until the operation ends. They answer with the needs of the open orders and unsettled
+ *   trades (`guards.ts`).
+ * - try: simulates the call from the key that would send it, to find the gas limit.
+ * - open: writes a row before anything is signed. From here on, the operation is never done twice.
+ * - send: signs, journals and broadcasts the transaction. Then the client gets the hash.
  * - follow: follows the transaction across restarts and reorgs until the chain has decided.
  *
- * Each contract expects the nonces of an owner in order, so operations of one owner at one contract run one
- * after another: the next operation is examined when the previous one is in a block. Other operations are not
- * delayed. The signer is known only after the examination, so forged requests can fill only the short queue
- * of one owner. A repeated request joins the request in progress, or is answered from its row.
+ * Each contract expects the nonces of an owner in order. So operations of one owner at one contract run one after
+ * another: the next operation is examined when the previous one is in a block. Other operations are not delayed. The
+ * signer is known only after the examination. Until then, a request waits in the queue of the owner that it names, so
+ * forged requests can fill only this short queue. A repeated request joins the request in progress, or is answered from
+ * its row.
  *
- * A refusal before `open` leaves no record. After `open`, the row has the result: an operation that was
- * opened and not sent is marked failed, and a failed operation may be requested again. Every result is
- * written to the row before it is acknowledged to the transaction sender. So if the process is killed at any
- * instant, the sender reports the result again.
+ * A refusal before `open` leaves no record. After `open`, the row has the result. An operation that was opened and not
+ * sent is marked failed, and a failed operation may be requested again. Every result is written to the row before it is
+ * acknowledged to the transaction sender. So if the process is killed at any instant, the sender reports the result
+ * again.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -110,7 +110,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       return ticket
     }
     if (state.closedFor !== '') return reject('RELAYER_UNAVAILABLE', undefined, state.closedFor)
-    // The last places below the maximum are reserved for redemptions.
+    // Redemptions have a higher maximum, so that other operations cannot take all places.
     const most = purposeOf(kind) === 'redemption' ? RELAYS_UNDERWAY_MAX : RELAYS_UNREDEEMING_MAX
     if (state.underway.size >= most) return reject('OVERLOADED')
     const crowded = lineFlaw(state, operation)
@@ -171,8 +171,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     for (const { key, attempt, kind, owner } of unfinished) {
       const sent = state.underway.get(key)
       if (sent !== undefined) holdAgain(state, sent, { kind, owner }, context)
-      // The followed transaction may belong to an earlier attempt than the row. In that case, the attempt in the row
-      // was stored but never sent, because the database's answer was lost.
+      // The journal may have a transaction of an earlier attempt than the attempt in the row. Then the row's attempt
+      // was never sent: its `open` was stored, but the database's answer was lost.
       if (sent?.attempt === attempt) continue
       // The journal has every transaction before it is sent, so an attempt that is not in the journal was never sent.
       const change = changeOf({ key, attempt, status: 'failed', reason: NEVER_SENT }, context)
@@ -335,8 +335,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const tookMs = context.nowMs - one.beganAtMs
     context.emit({ type: 'sent', kind, lane: one.lane, txHash: sent.txHash, tookMs })
     for (const ticket of one.tickets.splice(0)) context.answer(ticket, answerOf(one))
-    // Write the hash of an operation with claims at once, because clients list claims with their hashes. Delay this
-    // write for other operations: most are mined soon, and then one write is enough. The journal has the hash in any
+    // If the operation has claims, write its hash at once, because clients list claims with their hashes. Otherwise
+    // delay the write: most operations are mined soon, and then one write is enough. The journal has the hash in any
     // case.
     if ((one.examination?.claims.length ?? 0) > 0) submitted(state, one, context)
     else context.after(SUBMITTED_AFTER_MS, { type: 'Write', message: submission(one, context) })
@@ -351,8 +351,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const gas = one.trial?.gas ?? 0
     if (one.operation !== undefined) spend(state, one.operation, -gas, context.nowMs)
     if (at === 'open' || at === 'send') {
-      // If `send` failed, nothing was sent. If `open` failed, the database may still have stored the row of the next
-      // attempt.
+      // If `send` failed, nothing was sent, so mark the current attempt as failed. If `open` failed, the database may
+      // still have stored the row of the next attempt, so mark the next attempt as failed.
       const attempt = at === 'open' && one.trial !== undefined ? one.attempt + 1 : one.attempt
       const lane = one.lane === undefined ? undefined : state.lanes.get(one.lane)
       lane?.waiting.delete(referenceOf(one))
@@ -398,8 +398,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   Unwritten(state, { trouble, ...writing }, context) {
     context.emit({ type: 'trouble', where: 'write', trouble })
     if (trouble.retryable) context.after(AGAIN_MS, { type: 'Write', message: writing })
-    // The database refuses the change permanently. End the operation; the journal keeps its transaction as
-    // open for the next start.
+    // The database refuses this change permanently, so do not retry it. End the operation. Its transaction stays open
+    // in the journal until the next start.
     else if (isFailure(writing)) state.failing.delete(writing.change.key)
     else if (writing.transaction !== undefined) release(state, writing, context)
     return undefined

@@ -71,7 +71,10 @@ export type RelayerProtocol = RelayerRequests & {
 
 export type Writing = {
   readonly change: RelayChange
-  /** Number of this change among the changes of its operation; 0 if the relayer does not follow the operation. */
+  /**
+   * Number of this change within its operation, to skip outdated writes. It is 0 if the relayer does not follow the
+   * operation.
+   */
   readonly turn: number
   /** Transaction whose end is acknowledged with this change, so that the sender may forget the transaction. */
   readonly transaction?: { readonly lane: Address; readonly nonce: number }
@@ -112,13 +115,13 @@ export type RelayerRules = {
   readonly chainId: number
   /** Maximum rate of an owner's operations; undefined for no limit. */
   readonly ownerRate: { readonly perMinute: number; readonly burst: number } | undefined
-  /** Maximum gas per day of one owner, and of all owners together, for each budget. */
+  /** Maximum gas per day for one owner, and for all owners together. Each purpose has its own budget. */
   readonly gasPerDay: Readonly<
     Record<RelayPurpose, { readonly ownerGas: number; readonly allGas: number }>
   >
   /** Limits of wallets with few or no settled trades. */
   readonly newcomers: {
-    /** Maximum gas of an owner without settled trades, for each budget. */
+    /** Maximum gas per day for an owner without settled trades, for each purpose. */
     readonly ownerGas: number
     /** Gas that each settled trade adds to `ownerGas`; the sum is limited to `gasPerDay.ownerGas`. */
     readonly gasPerTrade: number
@@ -168,12 +171,11 @@ export type Underway = {
 export type Stage = 'waiting' | Step | 'follow'
 
 /**
- * Every step that an operation may take. An operation that an earlier process sent starts as `follow`, any other
- * operation as `waiting`. An operation is dropped when it is answered without a transaction, or when its transaction
- * has ended.
+ * Every change of stage. An operation that an earlier process sent starts as `follow`, any other operation as
+ * `waiting`. An operation is dropped when it is answered without a transaction, or when its transaction has ended.
  *
- * `find` leads to `open` if the database has a row that was never sent: the row is closed, and the operation continues
- * with `examine`.
+ * `find` leads to `open` if the database has a row whose transaction was never sent. The row is marked as failed, and
+ * the operation continues with `examine`.
  */
 export const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
   waiting: ['find'],
@@ -204,8 +206,8 @@ export type RelayerState = {
   readonly scopes: Map<string, RelayKey[]>
   readonly owners: Map<Address, Owner>
   /**
-   * Attempts that were not sent, by operation. An entry is removed once the database has recorded that the attempt
-   * failed. Until then, the operation does not begin an attempt with the same number, because the late record would
+   * For each operation, the number of an attempt that was not sent, until the database has recorded that this attempt
+   * failed. Until then, the operation does not begin an attempt with the same number. Otherwise the late record would
    * also mark the new attempt as failed.
    */
   readonly failing: Map<RelayKey, number>

@@ -86,8 +86,8 @@ export function refuse(
 }
 
 /**
- * Ends an operation without a transaction to follow, answers its callers, and starts the next operation of
- * the same queue.
+ * Ends an operation that has no transaction to follow. Answers its callers, and starts the next operation of the same
+ * queue.
  */
 export function leave(
   state: RelayerState,
@@ -126,8 +126,8 @@ export function pass(state: RelayerState, one: Underway, context: RelayerContext
 }
 
 /**
- * Rejects an operation if too many operations of its owner wait. All owners share one queue for proposals whose bond
- * the relayer pays, so the limit is per owner, not per queue.
+ * Rejects an operation if too many operations of its owner wait in the same queue. The limit is per owner, because
+ * several owners may share one queue: that of the proposals whose bond the relayer pays.
  */
 export function lineFlaw(state: RelayerState, operation: RelayOperation): Rejection | undefined {
   let before = 0
@@ -141,8 +141,7 @@ export function lineFlaw(state: RelayerState, operation: RelayOperation): Reject
 
 /**
  * Returns the answer to a settlement if another request is already settling the same market; otherwise undefined. Only
- * the first settlement of a market succeeds. So requests of many accounts must not make the relayer pay for settlements
- * that fail.
+ * the first settlement of a market succeeds, and the relayer must not pay for others that fail.
  */
 export function settlingAnswer(
   state: RelayerState,
@@ -174,8 +173,8 @@ export function scopeOf(operation: RelayOperation): string {
   if (kind === 'propose-resolution' && operation.bond === undefined) return BOND_SCOPE
   if (kind === 'cancel-orders' || kind === 'cancel-all-before') return `settlement ${owner}`
   if (kind === 'set-delegate') return `delegates ${owner}`
-  // Proposals share a queue with the owner's stablecoin permits. A bond uses a permit nonce, and lowers the balance
-  // against which the next proposal is checked.
+  // Proposals share a queue with the owner's stablecoin permits, because a bond also uses a permit nonce. The bond also
+  // lowers the balance against which the next proposal is checked.
   const isStablecoin = kind === 'stablecoin-permit' || kind === 'propose-resolution'
   return `${isStablecoin ? 'stablecoin' : 'tokens'} ${owner}`
 }

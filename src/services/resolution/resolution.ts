@@ -1,13 +1,13 @@
 /**
- * Settles resolutions on a chain, so that no trader waits although a result is available. Settles an
- * assertion after its dispute window, or after the oracle's voters have decided it. Also reports the payouts
- * of a market if an earlier report failed. The indexer records proposals, disputes and settlements; this
- * actor only does the last step, which any account may do.
+ * Settles resolutions on a chain, so that no trader waits although a result is available. Settles an assertion (a
+ * proposed outcome) after its dispute window, or after the oracle's voters have decided it. Also reports the payouts of
+ * a market if an earlier report failed. The indexer records proposals, disputes and settlements. This actor only sends
+ * the last step, which any account may send.
  *
- * The actor reads due resolutions from the database, simulates them without cost, and sends those that would
- * succeed. The simulation fails while a dispute is undecided, or if another account has just settled the
- * resolution. A refused resolution is checked again after a growing pause. The reference of a transaction
- * names the settled resolution, so nothing is sent twice after a restart.
+ * The actor reads due resolutions from the database, simulates them without cost, and sends those that would succeed.
+ * The simulation fails while a dispute is undecided, or if another account has just settled the resolution. The actor
+ * then simulates it again after a growing pause. The reference of a transaction names its resolution, so nothing is
+ * sent twice after a restart.
  */
 
 import assert from 'node:assert/strict'
@@ -85,9 +85,9 @@ type Underway = {
 
 /**
  * Every change of stage. A step that an earlier process sent starts as `follow`, any other step as `simulate`. The end
- * of a transaction may be reported before the answer to `send`. It may even be reported during `simulate`: the journal
- * may have recorded an earlier transaction although the write seemed to fail. A step is dropped when it is refused or
- * not sent, or when its end is acknowledged.
+ * of a transaction may be reported before `send` is answered. It may even be reported during `simulate`, if an earlier
+ * write to the journal seemed to fail but stored the step's transaction. A step is dropped when it is refused or not
+ * sent, or when its end is acknowledged.
  */
 const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
   simulate: ['send', 'ended'],
@@ -123,8 +123,8 @@ export type ResolutionState = {
 const PAUSE_MS = 5_000
 const PAUSE_MS_MAX = 3_600_000
 /**
- * Maximum number of reverted transactions for one resolution. Transactions can revert although each was simulated
- * successfully.
+ * After this number of reverted transactions, a resolution is not sent again before a restart. Transactions can revert
+ * although their simulations succeeded.
  */
 const REVERTS_MAX = 5
 
@@ -260,8 +260,8 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       state.why = why
       return undefined
     }
-    // If acknowledging an end failed, the step stays in `underway`, and the next check acknowledges the end again.
-    // After any other failure, the step is dropped: the sender throws only if nothing was sent.
+    // If an acknowledgement failed, the step stays in `underway`, and the next check repeats the acknowledgement. After
+    // any other failure, the step is dropped. This is safe, because the sender throws only if nothing was sent.
     if (state.underway.get(reference)?.stage !== 'ended') state.underway.delete(reference)
     hold(state, reference, context.nowMs)
     return undefined

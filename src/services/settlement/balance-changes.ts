@@ -7,8 +7,8 @@ import type { SettlementState } from './state.ts'
 import { broughtTo, SIDES, takenFrom } from './trade-sides.ts'
 
 /**
- * The allowance (dollars that the settlement contract may take) counts like a token of this name: each payment uses
- * some of it.
+ * Name under which the allowance is counted like a token. The allowance is the amount of dollars that the settlement
+ * contract may take from a trader. Each payment uses some of it.
  */
 export const ALLOWANCE = 'allowance'
 

@@ -1,7 +1,7 @@
 /**
- * Fails the unsent trades of a trader whose failed fills have used up the day's gas budget. The trades were matched
- * before market threads knew that the budget was used up. If sent, each trade would fail and cost gas again, so it
- * fails without a transaction, with that trader at fault.
+ * Fails the unsent trades of a trader whose failed fills have used up the trader's gas budget of the day. These trades
+ * were matched before the market threads knew that the budget is used up. On the chain, they would fail and cost gas
+ * again. So each trade fails without a transaction, with this trader at fault.
  */
 
 import type { FaultySide } from '#domain/trade.ts'

@@ -80,9 +80,9 @@ export function markSent(state: SettlementState, batch: Batch): void {
 }
 
 /**
- * Follows a transaction again that the journal has after a restart, or that a reorg removed from its block. Abandons the
- * transaction if one of its trades must not settle, because the trade has failed or because the contract refused it in
- * an earlier block and named a side at fault.
+ * Resumes following a transaction that is open in the journal after a restart, or that a reorg removed from its block.
+ * Abandons the transaction if one of its trades must not settle. A trade must not settle if it has failed, or if the
+ * contract refused it in an earlier block and named a side at fault.
  */
 export function resumeBatch(
   state: SettlementState,
@@ -141,8 +141,8 @@ export function applyUpdate(
 }
 
 /**
- * Records that a block contains this batch. Trades that wait for trades of this batch can continue, and the permits of
- * its settled trades count as used.
+ * Records that a block contains this batch. Trades that wait for this batch can then continue, and the permits of the
+ * batch's settled trades count as used.
  */
 function noteBlock(
   state: SettlementState,
@@ -181,8 +181,8 @@ function finishBatch(
     const pending = state.trades.get(tradeId)
     if (pending?.isConfirmed !== true) continue
     const verdict = verdictOf.get(pending.trade.tradeKey)
-    // The market recorded the trade as confirmed because of a block that a reorg removed. If the new block did not
-    // settle the trade, undo the confirmation.
+    // The market recorded the trade as confirmed, but a reorg removed the block of its settlement. Undo the
+    // confirmation unless the new block shows that the trade is settled.
     const isSettled = verdict?.settled === true || verdict?.reason === 'AlreadySettled'
     if (!isSettled) revertConfirmed(state, tradeId, txHash)
   }
@@ -206,7 +206,10 @@ function finishBatch(
   }
 }
 
-/** Fails trades that an earlier block refused, even if a reorg removed that block; returns the other trades. */
+/**
+ * Fails trades that the contract refused in an earlier block, even if a reorg removed that block. Returns the other
+ * trades.
+ */
 function failRefused(
   state: SettlementState,
   tradeIds: readonly TradeId[],

@@ -1,15 +1,16 @@
 /**
- * Claims: they protect a trade that was refused because a balance was too low. From its refusal until it is
- * sent, such a trade has first right to the balances of both its sides, and to the allowances of the sides
- * that pay dollars. A younger trade that takes from a claimed balance waits, unless the balance covers both
- * trades. Otherwise the younger trade could settle first, and actions of the trader in the meantime would
+ * A claim protects a trade that was refused because a balance was too low. The claim lasts from the refusal until the
+ * trade is sent. It gives the trade the first right to the balances of both its sides, and to the allowances of the
+ * sides that pay dollars. A younger trade that would take from a claimed balance waits, unless the balance covers both
+ * trades. Without the claim, the younger trade could settle first, and the trader's actions in the meantime would
  * decide whether the older trade fails.
  *
  *     Ann has no YES   1. buys 5 YES, sent   2. sells 5 YES: refused, waits for 1
  *                      3. sells 1 YES: waits until 2 is sent
  *
- * A claim delays only younger trades, and a trade waits only for older ones, so trades cannot wait for each
- * other in a ring. The order of permit nonces could still create such a ring, so a claim ends after a minute.
+ * A claim delays only younger trades, and a trade waits only for older trades. So claims alone cannot make trades wait
+ * for each other in a circle. Together with the order of permit nonces, they could create such a circle. So a claim
+ * ends after `CLAIM_MS`.
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'
@@ -27,13 +28,13 @@ const CLAIM_MS = 60_000
 type Claim = {
   readonly trade: TradeToSettle
   readonly side: MissingSide
-  /** Part of the balance that younger trades may take. */
+  /** Amount of the claimed balance that younger trades may still take. */
   spare: bigint
 }
 
 /**
- * Returns the waiting trades, except trades that would take more from a claimed balance than the claim leaves
- * for younger trades.
+ * Returns the trades of `waiting` that no claim holds back. Leaves out a trade if an older trade has a claim on a
+ * balance that does not cover both trades.
  */
 export function withoutClaimed(
   state: SettlementState,
@@ -54,7 +55,7 @@ export function withoutClaimed(
   })
 }
 
-/** True if the trade has to settle after the trade with the claim. */
+/** Returns whether the trade must settle after the trade that has the claim. */
 function isYounger(state: SettlementState, trade: TradeToSettle, claim: Claim): boolean {
   if (byAge(claim.trade, trade) >= 0 || claim.side.changes.has(trade.tradeId)) return false
   return !isPermitBefore(state, trade, claim.trade)
@@ -78,7 +79,8 @@ function claimsOf(state: SettlementState, nowMs: number): Claim[] {
 }
 
 /**
- * Returns whether the trade has a claim. A trade that is being retried has no claim, because its retries may take long.
+ * Returns whether the trade has a claim to the balances of its sides. A trade that is being retried has none: its
+ * retries may take long, and younger trades would have to wait for it.
  */
 function hasClaim(
   { missing, stage, retries, submitFailures }: PendingSettlement,

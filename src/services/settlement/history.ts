@@ -1,10 +1,12 @@
 /**
- * Protects ended trades from a database that lags, because it may still return them as pending. If a trade
- * failed without a transaction, neither the chain nor the journal knows about the failure. If such a trade
- * were sent again, it could settle although its market has already returned both quantities. So settlement
- * ignores an ended trade for a minute. Trades that may have ended and been forgotten are first verified with
- * their market. These are trades matched up to `CLOCKS_APART_MS` after the start of this process, and trades
- * matched before a forgotten one, or at the same time. Later trades need no verification.
+ * Protects settlement from a database that lags and still returns an ended trade as pending. If a trade failed without
+ * a transaction, neither the chain nor the journal of transactions has this failure. If settlement sent the trade
+ * again, it could settle although its market has recorded it as failed and has returned its quantity to an order. So
+ * settlement ignores an ended trade for `ENDED_KEPT_MS` and then forgets it.
+ *
+ * Before settlement sends a trade that it may have forgotten, it asks the trade's market whether the trade is pending.
+ * It does so for trades matched up to `CLOCKS_APART_MS` after this process started, and for trades matched no later
+ * than a forgotten trade. It sends all other trades without asking.
  *
  *     12:00:00  a matches and fails at once; the database does not learn of it
  *     12:00:50  b matches and settles
@@ -23,12 +25,15 @@ const ENDED_KEPT_MS = 60_000
  * settlement thread, may run on other nodes.
  */
 const CLOCKS_APART_MS = 60_000
-/** Maximum time for which all trades wait for the markets' first answers, so that verified trades share a batch. */
+/**
+ * Maximum time for which settlement sends no batch while markets verify trades, so that trades verified in this time
+ * can share a batch.
+ */
 const ANSWERS_MS = 500
 
 /**
- * Requires that trades matched before `nowMs`, or up to `CLOCKS_APART_MS` later, are verified with their markets before
- * they are sent. Called after a restart.
+ * Requires that a trade matched before `nowMs + CLOCKS_APART_MS` is verified with its market before it is sent. Called
+ * after a restart.
  */
 export function trustOnlyNew(state: SettlementState, nowMs: number): void {
   state.history.trustedFromMs = nowMs + CLOCKS_APART_MS
@@ -46,7 +51,8 @@ export function verifyWithMarket(
 }
 
 /**
- * True while markets are expected to answer soon. No batch is sent during this time, which avoids many small batches.
+ * Returns true while markets are expected to answer soon whether trades are pending. No batch is sent during this time,
+ * which avoids many small batches.
  */
 export function isVerifying({ history }: SettlementState, nowMs: number): boolean {
   const { unverified, verifyingSinceMs } = history

@@ -37,9 +37,9 @@ export function statusOf(state: SettlementState): SettlementStatus {
 }
 
 /**
- * Computes the lag of settlement: the time that the oldest unsettled trade has waited since it could have settled. A
- * trade that is retried while other trades settle does not count: a large lag stops all markets of the chain, and one
- * trade must not cause that. A trade also does not count before its market has answered that the trade is pending.
+ * Computes the lag of settlement: the time since the oldest unsettled trade could have settled. Above `maxLagMs`, the
+ * chain's markets accept only cancels, and a single trade must not cause this. So a trade that is being retried does
+ * not count. A trade whose market has not yet confirmed that it is pending does not count either.
  */
 export function watchLag(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
@@ -64,8 +64,8 @@ export function watchLag(state: SettlementState, context: SettlementContext): vo
     )
     oldestMs = Math.min(oldestMs, couldMs)
   }
-  // While the database cannot be read, it may contain older trades that settlement does not know. So the lag is at
-  // least the time since the last read.
+  // If reads of the database fail, the database may contain older trades that settlement does not know. So the lag is
+  // at least the time since the last successful read.
   const blind = state.steps.pauses.has('read') || state.steps.pauses.has('recover')
   if (blind) oldestMs = Math.min(oldestMs, state.reads.lastMs)
   state.lag.ms = nowMs - oldestMs

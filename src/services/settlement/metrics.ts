@@ -88,7 +88,7 @@ export function settlementMeters(
   )
   const transactions = counter(
     'sibyl_settlement_transactions_total',
-    'Settlements by end',
+    'Settlement transactions, by how they ended',
     'outcome',
   )
   const gas = counter('sibyl_settlement_gas_total', 'Gas of settlement transactions')

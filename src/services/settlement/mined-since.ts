@@ -1,8 +1,8 @@
 /**
- * Tracks trades that were mined during a submission. The simulation of that submission may have run before the block of
- * these trades. For example, it may miss shares that a trader has just bought. So when a refusal is judged, these
- * trades still count as in flight. There are two exceptions: the trade has failed, or the refusal was computed at the
- * trade's block or later.
+ * Tracks trades that a block settled while a submission was in progress. The submission may have run its simulation
+ * before that block. The simulation may then miss, for example, shares that a trader has just bought. So these trades
+ * still count as in flight when settlement decides whether a refused trade waits for older trades. A trade does not
+ * count if it has failed, or if the refusal was computed at the trade's block or later.
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'

@@ -1,8 +1,8 @@
 /**
- * Notes about unsettled trades, stored in the database. If settlement is killed, the next process reads the notes, so
- * that each trade keeps its deadline, its number of retries, its wasted gas, and its refusal by a block. A trade's note
- * is saved when a block refuses the trade, with each retry, and after every 30 s in which the chain was reachable. The
- * note is deleted when the trade has ended.
+ * Notes about unsettled trades, stored in the database. If settlement is killed, the next process reads the notes. So
+ * each trade keeps its deadline, its number of retries, its wasted gas, and the record that the contract refused it in
+ * a block. A trade's note is saved after such a refusal, with each retry, and after every 30 s in which the chain was
+ * reachable. The note is deleted when the trade has ended.
  */
 
 import type { TradeNote } from '#domain/trade.ts'

@@ -1,17 +1,17 @@
 /**
- * Trades that lack a balance, and wait for older trades of the same trader that will bring it. Example: a
- * sale of shares that were bought a moment ago. An older trade brings dollars or shares, and never an
- * allowance, an approval or a permit. Therefore a trade waits only if all of this is true:
+ * Makes a trade wait if it lacks a balance that older trades of the same trader will bring. Example: a sale of shares
+ * that were bought a moment ago. An older trade brings dollars or shares, but never an allowance, an approval or a
+ * permit. So a trade waits only if all of this is true:
  * - the side at fault lacks a balance, and nothing else;
- * - each side's balance, together with the changes by its trades in flight, covers the trade;
- * - the allowance of each side that pays still covers the trade after its trades in flight.
+ * - for each side, the balance covers the trade once the trader's trades in flight have settled;
+ * - for each side that pays dollars, the allowance covers the trade and the trader's trades in flight.
  *
- * The trade waits for these older trades and for nothing else. Once they are decided, the trade is submitted
- * again if they brought the missing balance, and fails if not. Other actions of the trader meanwhile change
- * nothing, and no younger trade takes that balance first (`claims.ts`).
+ * The trade waits only until these older trades are decided (settled in a block, or not). If they brought the missing
+ * balance, the trade is submitted again, otherwise it fails. Other actions of the trader during the wait change
+ * nothing, and no younger trade takes the balance first (`claims.ts`).
  *
- *     Ann has 2 YES on chain   1. buys 5 YES, sent, in no block      2. sells 6 YES: refused, has 2, waits for 1
- *                              1 settles: 2 + 5 cover 6, 2 is submitted again.    1 fails: 2 fails too, at once.
+ *     Ann has 2 YES on chain. Trade 1 buys 5 YES; it is sent, in no block yet. Trade 2 sells 6 YES: refused, waits.
+ *     If trade 1 settles, Ann has 7 YES, and trade 2 is submitted again. If trade 1 fails, trade 2 fails at once.
  */
 
 import type { Address, TradeId } from '#domain/ids.ts'
@@ -35,13 +35,13 @@ import { byAge } from './turns.ts'
 type Judged = {
   readonly pending: PendingSettlement
   readonly refusal: RefusedTrade
-  /** Set if older trades will bring the missing balance. */
+  /** Set if the trade waits for older trades to bring a missing balance. */
   readonly missing: MissingBalance | undefined
 }
 
 /**
- * Judges refused trades that are still being submitted, the oldest first. Returns for each trade whether it waits for
- * older trades.
+ * Decides for each refused trade whether it waits for older trades, and begins with the oldest trade. Leaves out trades
+ * that are no longer being submitted.
  */
 export function judge(
   state: SettlementState,
@@ -89,7 +89,7 @@ function missingOf(
   return { refusal, block: refusal.block ?? 0, sinceMs: nowMs, sides }
 }
 
-/** Returns the trades of this side's trader that will settle before the given trade, or not at all. */
+/** Returns the trades of this side's trader that settle before the given trade, if they settle at all. */
 function settlingBefore(
   state: SettlementState,
   trade: TradeToSettle,
@@ -97,18 +97,18 @@ function settlingBefore(
   inFlight: InFlight,
 ): TradeToSettle[] {
   return (inFlight.get(trade[side]) ?? []).flatMap(({ other, isSent }) => {
-    // An unsent trade counts only if it is older; a sent trade always counts.
+    // Include an unsent trade only if it is older than the given trade. Include every sent trade.
     if (!isSent && byAge(other, trade) >= 0) return []
-    // Skip an older trade if its permit has a higher nonce than the given trade's permit: the older trade
-    // then waits for the given trade.
+    // Leave out an older trade whose permit has a higher nonce than the given trade's permit of the same owner. The
+    // older trade must wait for the given trade.
     return !isSent && isPermitBefore(state, trade, other) ? [] : [other]
   })
 }
 
 /**
- * Returns the allowance of a paying side as a balance that earlier trades reduce. If earlier trades leave too little
- * allowance, the given trade must not wait, because the trader could raise the allowance during the wait. Returns
- * undefined if a permit of this trade, or of an earlier trade, sets the allowance.
+ * Returns the allowance of a side that pays dollars, with what each earlier trade takes from it. If too little would
+ * remain for the given trade, this trade must not wait, because the trader could raise the allowance in the meantime.
+ * Returns undefined if a permit of this trade, or of an earlier trade, sets the allowance.
  */
 function allowanceOf(
   trade: TradeToSettle,
@@ -159,7 +159,8 @@ function note(inFlight: InFlight, other: TradeToSettle, isSent: boolean): void {
 
 /**
  * Returns, for each trader, the trades that will be sent, and the sent trades that were in no block yet when the
- * simulation ran. Leaves out refused trades, and trades with retries, because retries may take long.
+ * simulation ran. Leaves out refused trades. Also leaves out trades that are being retried, because retries may take
+ * long.
  */
 function tradesInFlight(state: SettlementState, refused: readonly RefusedTrade[]): InFlight {
   const seen = refused.find(({ block }) => block !== undefined)?.block ?? 0
@@ -223,10 +224,10 @@ export function resumeWaiting(state: SettlementState, context: SettlementContext
 }
 
 /**
- * Applies a decided trade to the balances of a waiting trade. `block` is the block that settled the decided trade. If
- * it is undefined, no block settled the decided trade, and no balance changes. Nothing changes either if the waiting
- * trade's balance was read at `block` or later. If the waiting trade was not waiting for the decided trade, the decided
- * trade may be younger. In that case, only the amounts that the decided trade took from the trader are applied.
+ * Applies a decided trade to the balances of a waiting trade. `block` is the block that settled the decided trade, or
+ * undefined if no block settled it. No balance changes if `block` is undefined, or if the balances were read at `block`
+ * or later. If the waiting trade did not wait for the decided trade, the decided trade may be younger. So only the
+ * amounts that it took from the trader are applied, not the amounts that it brought.
  */
 function applyDecided(
   { missing }: PendingSettlement,
@@ -257,8 +258,8 @@ function requeueOrFail(
   if (missing.sides.some(({ changes }) => changes.size > 0)) return
   const ahead = unminedTrades(state)
   const isCovered = ({ trader, token, has, needs }: MissingSide): boolean => {
-    // A sent trade settles before the waiting trade. The result of the sent trade is unknown, so the amounts that it
-    // takes count as gone.
+    // Trades that are sent but in no block yet settle before the waiting trade, if at all. Their results are unknown,
+    // so subtract the amounts that they would take.
     const taken = ahead.map((other) => changeOf(other, trader, token)).filter((by) => by < 0n)
     return taken.reduce((sum, by) => sum + by, has) >= needs
   }

@@ -1,21 +1,22 @@
 /**
- * Decides when the permits of an owner are sent together and when one at a time. A permit is public as soon
- * as its transaction is in the pool, and any account may submit it first. For a single permit this is
- * harmless, because the allowance is the same. But each permit replaces the allowance of the previous permit.
- * If another account submits two permits at once, only the allowance of the second permit remains, and the
- * trade of the first permit takes from this allowance. So a transaction contains at most one unused permit of
- * an owner, the one with the lowest nonce. The next permit waits until that transaction is in a block.
+ * Decides when the unused permits of an owner are sent together and when one at a time. A permit is public as soon as
+ * its transaction is in the pool, and any account may submit it first. For a single permit this is harmless, because
+ * the resulting allowance is the same. But each permit replaces the allowance of the owner's previous permit. If
+ * another account submits two permits early, only the allowance of the second permit remains, and the trade of the
+ * first permit uses it up. So a transaction contains at most one unused permit of an owner, the one with the lowest
+ * nonce. The next permit waits for its turn, until that transaction is in a block.
  *
  *     waiting: A1 (permit 0)  A2 (permit 1)  A3 (no permit)      sent now: A1 A3      A2, once A1 is mined
  *
- * If each permit of an owner also covers the payments with the owner's earlier permits, all permits are sent
- * at once, because each remaining allowance is then sufficient. If funds are reserved, every order has such a
- * permit (`accounts/judge.ts`). Otherwise a trader could delay a trade with permits of lower nonces, and
- * decide by actions in the meantime whether the trade settles.
+ * There is an exception: all permits of an owner are sent at once if each also covers the payments under the owner's
+ * earlier permits. Each remaining allowance is then sufficient. If the exchange reserves funds, it accepts only orders
+ * with such permits (`accounts/judge.ts`). Otherwise a trader could delay a trade by unused permits with lower nonces.
+ * The trader's actions during the delay would then decide whether the trade settles.
  *
- * A trade that waits for others (`older-trades.ts`) keeps its turn only while none of those others waits for
- * a turn. Otherwise two trades could wait for each other, and would block the chain's settlement until their
- * deadline. A mint may bring permits of both sides, and then needs both turns.
+ * The permit whose turn it is may belong to a trade that waits for older trades (`older-trades.ts`). The trade keeps
+ * the turn only if none of these older trades waits for a turn. Otherwise two trades could wait for each other, and
+ * would block the chain's settlement until their deadline. A mint may contain permits of both sides, and then needs the
+ * turns of both.
  */
 
 import { type Address, type OrderHash, type TradeId, ZERO_ADDRESS } from '#domain/ids.ts'
@@ -71,9 +72,9 @@ function isFirstOfRing(
 }
 
 /**
- * Returns the owners whose permits may be sent together. For such an owner, each permit except the first covers the
- * payments under this permit and under all earlier permits. Payments whose permit is already used do not count.
- * Payments that a block has decided do not count either, even if the block is not final.
+ * Returns the owners whose permits may be sent together. For such an owner, each permit except the one with the lowest
+ * nonce covers the sum of the payments under this permit and all earlier permits. The sum leaves out payments whose
+ * permit is used, and payments that a block has decided, even if the block is not final.
  */
 function coveringOwners(state: SettlementState): ReadonlySet<Address> {
   const decided = new Set(
@@ -154,8 +155,8 @@ export function isPermitBefore(
 }
 
 /**
- * True if the given trade waits only for trades that cannot wait for a permit turn. Each of those trades is decided, on
- * its way, or queued without an unused permit.
+ * Returns true if every trade that the given trade waits for can proceed without a permit turn. This is so if each of
+ * them is decided, being submitted, sent, or queued without an unused permit.
  */
 function waitsForNoTurn(state: SettlementState, { missing }: PendingSettlement): boolean {
   const isFree = (tradeId: TradeId): boolean => {

@@ -17,8 +17,8 @@ import { failure, mayBegin, tryBegin } from './steps.ts'
 import { endTurns, inTurns, takerOf } from './turns.ts'
 
 /**
- * Maximum time for which a newly read trade does not count as lag. The trade counts earlier if its first submission
- * ends earlier.
+ * Time from the read of a trade until it counts in the lag. If its first submission ends earlier, the trade counts from
+ * then on.
  */
 const UNTRIED_MS = 5_000
 
@@ -87,7 +87,10 @@ export function requeue(state: SettlementState, tradeId: TradeId, notBeforeMs: n
   enqueue(state, pending)
 }
 
-/** Submits the next batch, unless too many transactions are in flight or a reorg is being handled. */
+/**
+ * Submits the next batch. Waits if too many transactions are in no block yet, or if markets have not acknowledged a
+ * reorg.
+ */
 export function sendNext(state: SettlementState, context: SettlementContext): void {
   let unmined = 0
   for (const { mined, ended, vanished } of state.flight.batches.values()) {

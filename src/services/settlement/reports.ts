@@ -22,7 +22,7 @@ import {
 const REORGANISED = 'a reorganisation of the chain removed its transaction'
 
 export function emitContradiction(tradeId: TradeId, context: SettlementContext): void {
-  const what = 'it settled on chain after it had failed here'
+  const what = 'the trade settled on chain after the exchange had recorded it as failed'
   context.emit({ type: 'Contradiction', tradeId, what })
 }
 
@@ -51,8 +51,8 @@ export function end(
   moveTo(pending, 'ended')
   if (status === 'failed') forgetMined(state, pending.trade)
   addReport(state, tradeId, { status, txHash, reason, fault })
-  // `decided` may already have the block that settled this trade, because one poll may report both that block and the
-  // trade's end. Keep this block, unless the trade has failed.
+  // One poll may report both the block that settled this trade and the trade's end. `decided` then already has the
+  // block: keep it, unless the trade has failed.
   if (!state.older.decided.has(tradeId) || status === 'failed')
     state.older.decided.set(tradeId, undefined)
   state.progress.lastMs = context.nowMs
@@ -75,7 +75,10 @@ export function isInFlight(state: SettlementState, tradeId: TradeId): boolean {
   return state.flight.vanished.some(({ tradeIds }) => tradeIds.includes(tradeId))
 }
 
-/** Adds a report. A newer report, except `reverted`, replaces a `submitted` report that is not being sent yet. */
+/**
+ * Adds a report of a trade. If the trade's last report is `submitted` and is not being sent yet, the new report
+ * replaces it. A `reverted` report replaces no report.
+ */
 export function addReport(
   state: SettlementState,
   tradeId: TradeId,
@@ -169,7 +172,10 @@ export function revertConfirmed(state: SettlementState, tradeId: TradeId, txHash
   addReport(state, tradeId, { status: 'reverted', txHash, reason: REORGANISED, fault: 'none' })
 }
 
-/** Drops a trade that has failed in its market, and abandons the transactions that could still settle it. */
+/**
+ * Ends a trade that its market has recorded as failed, without a report. Abandons the transactions that could still
+ * settle the trade.
+ */
 function abandonFailed(state: SettlementState, pending: PendingSettlement): void {
   if (pending.stage === 'ended') return
   const { tradeId, tradeKey } = pending.trade
@@ -184,8 +190,8 @@ function abandonFailed(state: SettlementState, pending: PendingSettlement): void
 }
 
 /**
- * True if the market has not acknowledged the report of the trade's end, or of a reorg that reverted the
- * trade. A restart loses such a report. So the trade's transaction stays open in the journal until the market
+ * Returns whether the market must still acknowledge the report of the trade's end, or of a reorg that reverted the
+ * trade. A restart loses unacknowledged reports. So the trade's transaction stays open in the journal until the market
  * has acknowledged the report.
  */
 export function isUnreported(pending: PendingSettlement | undefined): boolean {

@@ -1,7 +1,8 @@
 /**
  * Handles trades that do not settle. If a side is at fault, the trade fails at once, without a transaction. Otherwise
- * the trade is retried until its deadline, until the end of its orders' grace, or until it has cost `retryGasMax` gas.
- * A batch that reverts as a whole is halved until the trade that causes the revert is alone.
+ * it is retried. The retries end at the trade's deadline, or when the contract's grace (extra time after the orders'
+ * expiration) has ended, or when failed attempts have cost `retryGasMax` gas. A batch that reverts as a whole is halved
+ * until the trade that causes the revert is alone.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -61,10 +62,10 @@ export function awaitMarket(
 }
 
 /**
- * Retries a trade with growing pauses until its deadline or the end of its orders' grace. No side is at fault: the
- * trade's transaction reverted, or the chain refused the trade after a simulation that succeeded. If the failed
- * attempts have cost `retryGasMax` gas, the trade fails with fault `both`, so that the quantities of its two orders do
- * not match each other again.
+ * Retries a trade after a growing pause. No side is at fault: the trade's transaction reverted, or the chain refused
+ * the trade after a simulation that succeeded. If the grace after an order's expiration has ended, the trade fails
+ * instead, with no side at fault. If the failed attempts have cost `retryGasMax` gas, it fails with fault `both`, so
+ * that the quantities of its two orders do not match each other again.
  */
 export function retryLater(
   state: SettlementState,
@@ -88,17 +89,17 @@ export function retryLater(
 }
 
 /**
- * Reason of a refusal for which no trader is at fault, although the contract names a side. Every order matches before
- * it expires, and can still settle during the grace after its expiration. A matched trade misses the grace only if the
- * exchange or the chain was unavailable for longer than the grace.
+ * Reason with which the contract refuses a trade after the grace that follows an order's expiration. The contract names
+ * a side, but no trader is at fault. Every order matches before it expires, and can still settle during the grace. So a
+ * trade misses the grace only if the exchange or the chain was unavailable for longer than the grace.
  */
 export const OUT_OF_TIME = 'OrderExpired'
 
 /**
  * Handles trades that the simulation refused. If older trades will bring the missing balance, the trade waits for them.
- * Otherwise, if a side is at fault, the trade fails at once, because a retry would give that side time to act. If the
- * contract refuses a trade without naming a side, it would refuse the trade again. Such a trade fails with fault
- * `both`, so that the quantities of its two orders do not match each other again.
+ * Otherwise the trade fails at once, because a retry would give the side at fault time to act. If the contract names no
+ * side, it would refuse the trade again. The trade then fails with fault `both`, so that the quantities of its two
+ * orders do not match each other again.
  */
 export function applyRefusals(
   state: SettlementState,
@@ -144,8 +145,8 @@ export function isolateFailing(
     end(state, first.trade.tradeId, ending, context)
     return
   }
-  // Other batches were sent since this trade last failed, so only this trade is stuck. The trade counts as retried, and
-  // no longer as lag.
+  // If other batches were sent since this trade's last failure, only this trade is stuck. Count a retry, so that the
+  // trade no longer counts as lag.
   if (state.flight.lastSentMs > first.submitFailedAtMs && first.submitFailures > 0) first.retries++
   first.submitFailedAtMs = context.nowMs
   first.trouble = why
@@ -161,10 +162,9 @@ function halve(state: SettlementState, tradeIds: readonly TradeId[]): void {
 }
 
 /**
- * Fails trades that have not settled by their deadline, which counts only time in which the chain was
- * reachable. Leaves out a trade that is being submitted or is in a transaction, because the transaction
- * decides it. Also leaves out a trade whose market does not answer, because the trade's end cannot be
- * reported.
+ * Fails trades that have not settled by their deadline. The deadline counts only time in which the chain was reachable.
+ * Skips a trade that is being submitted or is in a transaction, because the transaction decides it. Also skips a trade
+ * whose market has not answered yet whether it is pending, because the trade's end cannot be reported.
  */
 export function failOverdue(state: SettlementState, context: SettlementContext): void {
   for (const [tradeId, { stage, reachableAtMs, trouble }] of state.trades) {

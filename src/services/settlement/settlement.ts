@@ -53,16 +53,13 @@ const READ_TRADES = 500
 /** Minimum time between two reads of the database, however fast new trades arrive. */
 const READ_GAP_MS = 50
 /**
- * Maximum number of ended trades that a read excludes. The newest ended trades are excluded, because the database
- * usually has the ends of older trades already.
+ * Maximum number of ended trades that a read excludes. Only the newest ended trades are excluded, because the database
+ * has usually recorded already that the older ones have ended.
  */
 const ENDED_READ_MAX = 2_000
 const REPORT_AGAIN_MS = 200
 const UNCONFIRMED_AGAIN_MS = 2_000
-/**
- * If the last two polls of the chain are at least this far apart, the time between them does not count as
- * time in which the chain was reachable.
- */
+/** If two successful polls are at least this far apart, the chain counts as unreachable for the time between them. */
 const OUTAGE_MS = 30_000
 /** Number of failed submissions in a row, while polls succeed, after which a batch is halved. */
 const SUBMIT_FAILURES_MAX = 4
@@ -116,8 +113,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       if (state.trades.size >= SETTLEMENT_HELD_MAX) break
       const pending = track(state, trade, 'queued', context.nowMs)
       applyNote(pending, noteOf.get(trade.tradeId), state)
-      // The trade was sent before a restart and is in no open transaction. It may have been waiting for a retry, so
-      // its lag counts from now.
+      // If the trade has attempts, it was sent before a restart and is in no open transaction now. It may have been
+      // waiting for a retry, so its lag counts from now.
       if (trade.attempts > 0) pending.settleableSinceMs = context.nowMs
       enqueue(state, pending)
       if (trade.matchedAtMs < state.history.trustedFromMs)
@@ -152,7 +149,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       state.flight.lastSentMs = context.nowMs
       for (const tradeId of rest) {
         const pending = state.trades.get(tradeId)
-        // Queue the trades of the batch that the transaction does not contain.
+        // Queue the trades of the batch that are not in the sent transaction.
         if (pending !== undefined && !sent.tradeIds.includes(tradeId)) requeue(state, tradeId, 0)
       }
       startBatch(state, sent, context)
@@ -224,7 +221,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     done(state, 'note')
     for (const note of notes) {
       const pending = state.trades.get(note.tradeId)
-      // If the trade is no longer pending, it has ended since: its note must be deleted.
+      // If the trade is no longer pending, it ended while its note was being saved. So the note must be deleted.
       if (pending === undefined) state.notes.ended.add(note.tradeId)
       else pending.noted = note
     }
@@ -233,8 +230,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   },
 
   Acknowledged(state, { batch }) {
-    // Stop following the batch, unless a reorg reopened it since. A reopened batch is followed until its transaction
-    // has ended again.
+    // The journal has closed the transaction. Stop following the batch, unless a reorg has reopened it in the meantime.
+    // A reopened batch is followed until it ends again.
     if (state.flight.batches.get(batch)?.acknowledging === true) state.flight.batches.delete(batch)
     return undefined
   },
@@ -257,8 +254,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
 }
 
 /**
- * Returns true if a submission failed because of its content: retrying it unchanged cannot succeed, or it has failed
- * several times while the chain answered other requests.
+ * Returns whether a submission failed because of its trades. This is so if its fault is not retryable. It is also so if
+ * `SUBMIT_FAILURES_MAX` submissions in a row have failed while polls succeeded.
  */
 function isAboutTrades(
   { steps: { pauses } }: SettlementState,
@@ -345,7 +342,7 @@ function poll(state: SettlementState, context: SettlementContext): void {
   )
 }
 
-/** Starts every step that can start without waiting for the timer. */
+/** Starts every step that can start now, without waiting for the next `Tick`. */
 function advance(state: SettlementState, context: SettlementContext): void {
   resumeWaiting(state, context)
   readVanished(state, context)

@@ -1,6 +1,6 @@
 /**
- * Logs why settlement waits. If trades are open and no trade has ended for 10 s, an event states the reason. The event
- * is repeated every 30 s, whichever part of settlement is slow.
+ * Logs why settlement waits. An event states all reasons if no trade has ended for 10 s although trades are open, or
+ * although a step has not answered. The event is repeated every 30 s.
  */
 
 import type { PendingSettlement, SettlementContext, SettlementState } from './state.ts'

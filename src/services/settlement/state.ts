@@ -67,7 +67,8 @@ export type SettlementProtocol = SettlementRequests & {
        */
       retry: boolean
       /**
-       * True if the failure is in this process, which could not handle its own data. The chain and the database worked.
+       * True if the error is not a `Fault`: this process could not handle its own data, although the chain and the
+       * database worked.
        */
       unexpected: boolean
       tradeIds?: readonly TradeId[]
@@ -243,17 +244,23 @@ export type PendingSettlement = {
   trade: TradeToSettle
   /** Stage of the trade; only `moveTo` changes it. */
   readonly stage: Stage
-  /** Time at which the trade could first have been sent. */
+  /** Time at which settlement read the trade and could first send it. */
   readonly readySinceMs: number
-  /** Time at which the trade could first have settled. */
+  /**
+   * Time from which the trade could settle: the time of its match or, if it was sent before a restart, the time of its
+   * read from the database.
+   */
   settleableSinceMs: number
   /**
-   * Time from which the trade counts as lag. A newly read trade counts after its first submission, or after
-   * `UNTRIED_MS`, because it may be unable to settle.
+   * Time from which the trade counts in the lag. A newly read trade may be unable to settle, so it counts only after
+   * its first submission, or after `UNTRIED_MS`.
    */
   lagFromMs: number
   notBeforeMs: number
-  /** The balance that was too low when the trade was last submitted; undefined once the trade is sent. */
+  /**
+   * Set if a balance was too low at the last submission and older trades will bring it; undefined once the trade is
+   * sent.
+   */
   missing: MissingBalance | undefined
   /**
    * Set if the contract refused the trade in a block and named a side at fault. A reorg that removes the block does not
@@ -271,8 +278,8 @@ export type PendingSettlement = {
   /** The last known reason why the trade has not settled; empty if there is none. */
   trouble: string
   /**
-   * Value of `chain.reachableMs` from which the trade's deadline is counted: the value when the trade was
-   * read, minus the time that was counted before a restart.
+   * Value of `chain.reachableMs` from which the trade's deadline is counted. It is the value when this process read the
+   * trade, minus the reachable time that an earlier process had already counted for the trade.
    */
   reachableAtMs: number
   /** The note about this trade in the database. */
@@ -298,12 +305,15 @@ export type Batch = {
   txHash: string
   tradeIds: readonly TradeId[]
   mined: boolean
-  /** True if the transaction is final. The journal is updated once the trades of the batch are reported. */
+  /**
+   * True if the transaction is final. Once the markets have acknowledged the reports of its trades, the journal closes
+   * it.
+   */
   ended: boolean
   acknowledging: boolean
   /** True if a reorg removed the transaction. Nothing is sent until the markets have acknowledged the reorg. */
   vanished: boolean
-  /** Trades of the batch, by their id on the chain, that have failed and must not settle any more. */
+  /** Failed trades of the batch, which must not settle any more. The keys are the trades' ids on the chain. */
   readonly unwanted: Map<string, TradeId>
 }
 
@@ -324,7 +334,7 @@ export type SettlementState = {
   /** Transactions under way. */
   readonly flight: {
     readonly batches: Map<string, Batch>
-    /** Batches that a reorg removed, and whose trades are not read yet. */
+    /** Batches that a reorg removed, and whose trades settlement has not read again yet. */
     readonly vanished: OpenSettlement[]
     readonly usedPermits: Set<OrderHash>
     lastSentMs: number
@@ -381,7 +391,10 @@ export type SettlementState = {
     recovered: boolean
     lastMs: number
     isFull: boolean
-    /** Number of `TradesWritten` messages received so far, and the number when the last read began. */
+    /**
+     * `notified` counts the `TradesWritten` messages received. `notifiedBefore`: this count when the last completed
+     * read began.
+     */
     notified: number
     notifiedBefore: number
   }

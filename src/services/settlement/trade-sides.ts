@@ -16,8 +16,8 @@ export function takenFrom(trade: Trade, side: TradeSide): Amount {
 }
 
 /**
- * Returns the token and amount that a side must have. A trader who mints with themselves needs the amounts of both
- * sides together.
+ * Returns the token and amount that a side must have. In a mint, both sides pay dollars. So if the same trader is on
+ * both sides, the trader needs the sum of both amounts.
  */
 export function neededBy(trade: Trade, side: TradeSide): Amount {
   const taken = takenFrom(trade, side)

@@ -76,9 +76,9 @@ export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[
 }
 
 /**
- * Returns the takers that have reached the quota of queued trades. The quota is the trades of two batches or, if
- * smaller, one taker's equal share of half of `SETTLEMENT_HELD_MAX`. Further trades of these takers stay in the
- * database, which leaves room for younger trades of other takers.
+ * Returns the takers that have reached the quota of queued trades. The quota is two full batches. If many takers have
+ * queued trades, it is lower: half of `SETTLEMENT_HELD_MAX`, divided by the number of takers. Further trades of these
+ * takers stay in the database, which leaves room for younger trades of other takers.
  */
 export function takersAtQuota({ queue, trades, rules }: SettlementState): Address[] {
   const counts = new Map<Address, number>()

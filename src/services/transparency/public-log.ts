@@ -27,7 +27,7 @@ export type PublicLogProtocol = {
   Grown: { takes: { growths: readonly TreeGrowth[] }; answers: undefined }
   GrowFailed: { takes: { why: string; retry: boolean }; answers: undefined }
   Published: { takes: object; answers: undefined }
-  /** Sent when another node takes over: the current turn is finished, and no further turn starts. */
+  /** Sent before this thread stops: the current turn is finished, and no further turn starts. */
   Leave: { takes: object; answers: undefined }
 }
 
@@ -80,8 +80,8 @@ export type PublicLogState = {
   /** True while trees are being loaded, stored or published. */
   busy: boolean
   /**
-   * New parts of the trees that are being stored. After a fault, the same parts are stored again, even if the database
-   * already has them.
+   * The additions to the trees that are now being stored. After a retryable fault, the same additions are stored again,
+   * even if the database already has them.
    */
   growing: readonly TreeGrowth[]
   /** Reason why the last turn failed; empty if it succeeded. */
@@ -150,7 +150,7 @@ export const publicLog: Behaviour<PublicLogState, PublicLogProtocol, PublicLogEv
   GrowFailed(state, { why, retry }, context) {
     state.busy = false
     fail(state, why, context)
-    // Load the trees again: a stored tree differs from the expected one, so another writer may have extended it.
+    // If the fault is not retryable, another writer may have extended a stored tree, so load the trees again.
     if (!retry) {
       state.growing = []
       state.trees.clear()
@@ -189,7 +189,10 @@ function treeOf(ports: PublicLogPorts, { stored, partition, tiles, throughMs }: 
     }
   }
   if (stored.logId !== ports.logId) {
-    throw new Error(`the public log of partition ${partition} belongs to another event log`)
+    throw new Error(
+      `the public log of partition ${partition} in the database belongs to another event log: ` +
+        'use the database and the event log that belong together',
+    )
   }
   const builder = TreeBuilder.from(stored.size, tiles, ports.hasher)
   if (!sameBytes(builder.root(), stored.root)) {

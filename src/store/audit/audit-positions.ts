@@ -75,8 +75,8 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
       const what = (holder: Address) => `profit of ${holder} on chain ${chainId}`
       compareProfits(made, profits, (holder, ...both) => compare(what(holder), ...both))
     }
-    // The comparisons by market miss rows of markets that the chain does not have. Comparing the number of rows finds
-    // such rows.
+    // The comparisons above cover only markets that the chain has. Compare the numbers of rows too, to detect rows of
+    // other markets.
     compare('rows of positions', await counted(sql, 'positions'), String(positions))
     compare('markets that are held', await counted(sql, HELD), String(held))
     compare('rows of profits', await counted(sql, 'position_profits'), String(profitable))
@@ -177,8 +177,8 @@ type IndexedPosition = {
 }
 
 /**
- * Returns all positions on a chain and the block they belong to. Includes holders whose indexed balance is zero, so
- * that a comparison with the chain finds balances missing in the database.
+ * Returns all positions on a chain and their block, which is the last indexed block. Includes holders whose balance in
+ * the database is zero, because the chain may show that they have shares.
  */
 export async function heldAt(
   database: Database,

@@ -46,7 +46,8 @@ export async function auditTrades(database: Database): Promise<TradeAudit> {
       trades += chain.trades
       await compareChain(sql, chainId, chain, compare)
     }
-    // The comparisons by market miss rows of markets without trades. Comparing the number of rows finds such rows.
+    // The comparisons above cover only markets with trades. Compare the numbers of rows too, to detect rows of other
+    // markets.
     compare('rows of candles', await counted(sql, 'candles'), String(candles))
     compare('markets that have traded', await counted(sql, TRADED), String(markets))
     return { markets, trades, candles, differences }

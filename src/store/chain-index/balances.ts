@@ -59,8 +59,8 @@ export async function moveBalances(
 const KEYS_MAX = 100
 
 /**
- * Returns balances by token and holder. Amounts are added in code: they may have 256 bits, and the databases have no
- * such integers.
+ * Returns balances by token and holder. They are added in code and not in SQL, because they may have 256 bits and the
+ * databases have no such integers.
  */
 async function balancesOf(
   sql: Statements,

@@ -1,6 +1,7 @@
 /**
- * The cursor of a chain in the database, and the blocks whose hashes are known. The cursor moves over a range only if
- * it is at the block before the range. So neither a second writer nor a retry applies a range twice.
+ * Stores the cursor of a chain, which is the last indexed block, and the known hashes of recent blocks. The cursor
+ * moves over a range of blocks only if it is at the block before the range. So neither a second writer nor a retry
+ * applies a range twice.
  */
 
 import type { BlockMark } from '#domain/chain-event.ts'
@@ -12,7 +13,7 @@ import { type Statements, statements } from '../engine/statements.ts'
 
 type ChainClaim = {
   readonly chainId: number
-  /** Addresses of the exchange's contracts as one string: a database accepts only one deployment. */
+  /** Addresses of the exchange's contracts as one string. A claim with other contracts than the stored ones fails. */
   readonly deployment: string
   readonly startBlock: number
   /** The block before the first block to read. */
@@ -49,7 +50,8 @@ export async function claimChain(database: Database, claim: ChainClaim): Promise
     if (known[0].deployment !== deployment) {
       throw new Fault(
         'STORE_FOREIGN_CHAIN',
-        `the database contains data of other contracts on chain ${chainId} than those in the settings`,
+        `the database contains data of other contracts on chain ${chainId} than those in the ` +
+          'settings: correct the contracts in the settings, or use another database',
         { retryable: false },
       )
     }
@@ -104,7 +106,8 @@ export async function moveCursor(
   if (row !== undefined && stands === to.number && hexOf(row.indexed_hash) === to.hash) return false
   throw new Fault(
     'STORE_CHAIN_MOVED',
-    `the last block of chain ${chainId} in the database is ${stands ?? 'none'}, not ${from.number}`,
+    `the last block of chain ${chainId} in the database is ${stands ?? 'none'}, not ` +
+      `${from.number}: another process may be indexing the chain into this database`,
     { retryable: false },
   )
 }

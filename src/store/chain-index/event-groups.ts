@@ -1,7 +1,7 @@
 /**
- * Writes events (groups of markets) and their markets, from the chain's data. If several events of a chain have the
- * same slug (name in links), the first event keeps the slug. An event cannot change. If another market names the same
- * slug with different event metadata, this metadata is refused, and the market has no event.
+ * Writes events (groups of markets) and their markets, from the chain's data. An event never changes. If several events
+ * of a chain have the same slug (name in links), the slug belongs to the first event. If a later market has this slug
+ * with different event metadata, the metadata is refused, and the market has no event.
  */
 
 import type { EventMarketCreated } from '#domain/chain-event.ts'
@@ -35,7 +35,7 @@ export async function joinEvent(
     [chainId, hash],
   )
   if (Number(members?.markets ?? 0) >= EVENT_MARKETS_MAX) {
-    throw refusal(`the event ${info.slug} has ${EVENT_MARKETS_MAX} markets`)
+    throw refusal(`the event ${info.slug} already has the maximum of ${EVENT_MARKETS_MAX} markets`)
   }
   const at = { block_number: blockNumber, log_index: logIndex, tx_hash: bytesOf(txHash) }
   if (known === undefined) {
@@ -53,7 +53,8 @@ export async function joinEvent(
   await sql.insert('event_markets', [
     { market_id: bytesOf(marketId), chain_id: chainId, event_hash: hash, ...at },
   ])
-  // Set the volume of the event again: while a database is rebuilt, the added market may already have trades.
+  // Compute the event's volume again, because the added market may already have trades, for example while a database is
+  // rebuilt.
   await sql.run(
     `update events set volume_e6 = ${VOLUME_OF_EVENT} where chain_id = ? and event_hash = ?`,
     [chainId, hash],

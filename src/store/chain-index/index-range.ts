@@ -34,8 +34,8 @@ export type ChainRange = {
   /** Events that the reader could not decode. */
   readonly setAside: readonly SetAside[]
   /**
-   * Block number. If a reorg removed a market while the indexer was at this block or an earlier one, the
-   * market is withdrawn now, unless the chain contains it again.
+   * This write withdraws a market if two conditions are true: a reorg removed the market when the indexer was at this
+   * block number or a lower one, and the chain still does not contain the market.
    */
   readonly giveUpOrphansOf: number
   readonly atMs: number

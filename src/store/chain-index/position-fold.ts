@@ -90,8 +90,8 @@ export function applyMove(
 }
 
 /**
- * Adds to the profit the collateral that was received for tokens. Ignores a split: its collateral is the cost of its
- * tokens.
+ * Adds the collateral that a holder received for tokens to the holder's profit. Ignores a split, because its collateral
+ * becomes the cost of its tokens.
  */
 export function applyConversion(
   { kind, amount }: { readonly kind: ConversionKind; readonly amount: bigint },
@@ -101,13 +101,13 @@ export function applyConversion(
 }
 
 /**
- * Returns a function that computes what the receiver of a movement paid: the price of a trade, half of a
- * split's collateral, otherwise 0. The contract emits the report of a trade right after it moves the tokens.
- * So the price is in the first later report with the same two traders and the same size.
+ * Returns a function that computes what the receiver of a token movement paid: the price of a trade, half of a split's
+ * collateral, otherwise 0. The contract emits the report of a trade right after it moves the trade's tokens. So a
+ * movement belongs to the first later report in its transaction with the same traders and the same size.
  *
- * In a mint or merge, each trader's tokens come from the settlement contract or go to it. Tokens of the
- * trade's outcome have the cost of the trade; tokens of the other outcome have `size` minus this cost. Each
- * report is used once per outcome.
+ * In a mint or merge, tokens move between each trader and the settlement contract. The movement of the report's outcome
+ * costs the report's `cost`. The movement of the other outcome costs the report's `size` minus `cost`. Each report is
+ * used once per outcome.
  */
 export function makeCostOf(trades: readonly SettledTrade[]): (move: Move) => bigint {
   const byTransaction = new Map<string, SettledTrade[]>()

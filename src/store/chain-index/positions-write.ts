@@ -1,7 +1,8 @@
 /**
- * Updates positions in the transaction that writes the chain's blocks. New blocks change the positions that their
- * movements touch. If blocks are undone, or a new market's tokens moved before the market was created, all positions of
- * the market are computed again from its movements in the tables.
+ * Updates positions in the transaction that writes the chain's blocks. New blocks normally change only the positions
+ * that their movements touch. In two cases, all positions of a market are computed again from its movements in the
+ * tables. The first case is a new market, because its tokens may have moved before. The second case is a market whose
+ * blocks are undone.
  */
 
 import type {
@@ -59,7 +60,7 @@ export async function movePositions(
     const token = tokens.get(positionId)
     if (token !== undefined && !created.has(token.marketId)) moves.push({ ...move, ...token })
   }
-  // Ignore collateral of conditions that are not markets of this exchange.
+  // Ignore collateral of conditions (questions) that are not markets of this exchange.
   const converted = events.filter(
     (event): event is TokensConverted =>
       event.type === 'TokensConverted' && !created.has(event.marketId),
@@ -435,8 +436,8 @@ function overwriting(isMysql: boolean): string {
 }
 
 /**
- * Changes the holdings of a market and of its chain. Adds in code, because amounts may have 256 bits and the databases
- * have no such integers.
+ * Changes the holdings of a market and of its chain. The collateral is added in code and not in SQL, because amounts
+ * may have 256 bits and the databases have no such integers.
  */
 async function changeHoldings(
   sql: Statements,

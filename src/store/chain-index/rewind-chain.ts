@@ -91,7 +91,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
         (select market_id from chain_markets where chain_id = ? and created_block > ?)`,
       [chainId, ...above],
     )
-    // A removed market has no tokens in the tables, so its positions become empty even if tokens moved before its
+    // The tokens of a removed market were deleted above. So its positions become empty, even if tokens moved before its
     // creation.
     await refoldMarkets(sql, chainId, new Set([...moved, ...orphaned]))
     await dropSyncs(sql, chainId)
@@ -119,7 +119,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
         where chain_id = ? and payouts_block > ?`,
       above,
     )
-    // A later block may contain the market again, so its row stays, hidden from reads, until the market is withdrawn.
+    // Keep the row of a removed market, but hide it from reads, because a later block may contain the market again.
     await sql.run(
       `update chain_markets set orphaned_block = ?, listed = 0
         where chain_id = ? and created_block > ? and orphaned_block is null`,

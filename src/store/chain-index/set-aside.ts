@@ -1,6 +1,6 @@
 /**
- * Stores events of the chain that were set aside, each with its place and the reason. Only the newest events are kept,
- * so that strangers cannot fill the table.
+ * Stores set-aside events, which the indexer could not decode or store, with their place on the chain and the reason.
+ * Only the newest events are kept, so that strangers cannot fill the table.
  */
 
 import type { SetAside } from '#domain/chain-event.ts'
@@ -11,8 +11,8 @@ import type { Statements } from '../engine/statements.ts'
 const WHY_CHARS_MAX = 200
 
 /**
- * Inserts the newest events. If the table then exceeds its limit, deletes the oldest blocks. Only whole blocks are
- * deleted, so up to twice the limit can remain.
+ * Inserts the newest `CHAIN_SET_ASIDE_MAX` of these events. If the table then has more events, deletes the events of
+ * its oldest blocks. Only whole blocks are deleted, so up to twice the maximum can remain.
  */
 export async function insertSetAside(
   sql: Statements,

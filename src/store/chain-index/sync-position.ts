@@ -1,9 +1,8 @@
 /**
- * Stores shares of single positions that were read from the chain at the request of users. The block of such
- * a read may be newer than the indexer's last block. So the result is stored beside the position, and shown
- * instead of the position until the indexer has passed the block (`index-range.ts`). A reorg deletes the
- * result (`rewind-chain.ts`). The position itself does not change, so no movement is counted twice when the
- * indexer reaches the block.
+ * Stores the shares of single positions, which are read from the chain when users request it. The block of such a read
+ * may be newer than the indexer's last block. So the result is stored beside the position, and shown instead of the
+ * position until the indexer has reached the block (`index-range.ts`). A reorg deletes the result (`rewind-chain.ts`).
+ * The position itself does not change, so no movement is counted twice when the indexer reaches the block.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -59,10 +58,10 @@ export function overlaid(
 }
 
 /**
- * Stores the shares of a position, read from the chain at a block. If the indexer has not reached that block, or is on
- * another branch, the shares are stored beside the position. If that block is the indexer's last block, the position
- * itself is corrected. If the indexer has passed that block on the same branch, nothing is stored, and the indexed
- * position and block are returned.
+ * Stores a position's shares that were read from the chain at a block, and returns the position to show. If the indexer
+ * has not reached that block, or has another block at that height, the shares are stored beside the position. If that
+ * block is the indexer's last block, the position itself is corrected. If the indexer has passed that block, nothing is
+ * stored, and the indexed position is returned.
  */
 export async function syncPosition(
   database: Database,
@@ -87,8 +86,8 @@ export async function syncPosition(
 }
 
 /**
- * Returns the last indexed block if the indexer has reached the given block and did not see another hash at
- * that block; otherwise undefined.
+ * Returns the last indexed block. Returns undefined if the indexer has not reached the given block, or has stored
+ * another hash for that block.
  */
 async function indexedPast(
   sql: Statements,
@@ -137,8 +136,8 @@ async function overlay(sql: Statements, sync: PositionSync): Promise<void> {
 }
 
 /**
- * Deletes the oldest rows of `position_syncs` above the limit. The positions of the deleted rows are then
- * shown as indexed.
+ * If more than `max` rows of `position_syncs` match, deletes the oldest ones. The positions of the deleted rows are
+ * then shown as indexed.
  */
 async function keepNewest(
   sql: Statements,

@@ -32,8 +32,8 @@ const CHARACTERS_MAX = 1_000_000
  */
 const LOG_TABLES = ['log', 'log_homes', 'log_bases', 'log_files']
 /**
- * The first table to restore. If the restore is interrupted, the database then has checkpoints but no log, so the
- * exchange refuses to start.
+ * The table that is restored first. The event log is restored after all tables. So if the restore is interrupted, the
+ * database has checkpoints but there is no log, and the exchange refuses to start.
  */
 const FIRST = 'checkpoints'
 

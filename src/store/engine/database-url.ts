@@ -45,7 +45,7 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
     user = decodeURIComponent(url.username)
     password = decodeURIComponent(url.password)
   } catch {
-    throw invalid('a % in it is not followed by two hex digits')
+    throw invalid('a % sign in the address is not followed by two hex digits')
   }
   if (url.hostname === '') throw invalid('it names no host')
   if (!/^[A-Za-z0-9_$-]{1,64}$/.test(name))
@@ -100,7 +100,8 @@ function sqlitePath(text: string): string {
   if (path === '') throw invalid('it names no file')
   // Refuse a database in memory: each thread would open its own, and all data would be lost at exit.
   if (path.includes(':memory:')) throw invalid('a database in memory cannot be shared by threads')
-  if (path.startsWith('//')) throw invalid('a file is named as sqlite:path or sqlite:/path')
+  if (path.startsWith('//'))
+    throw invalid('the address of a file must have the form sqlite:path or sqlite:/path')
   return resolve(path)
 }
 

@@ -77,18 +77,17 @@ const SILENT_MS_MAX = 10_000
 /** Maximum number of calls that wait for a connection; further calls fail as unavailable. */
 const WAITING_MAX = 4_096
 
-/** Maximum number of attempts of a read if its connections turn out to be dead. */
+/** Maximum number of attempts of a read if its connection or its server fails each time. */
 const READ_ATTEMPTS_MAX = 3
 
 /**
- * Settings of a session, whatever the server's defaults are.
- * - Strict mode: a value that does not fit its column is refused, not cut. Backslashes in strings are
- *   escapes.
+ * Settings of each session, which override the server's defaults.
+ * - Strict mode: a value that does not fit its column is refused, not cut. Backslashes in strings are escapes.
  * - A single statement commits at once.
- * - A lock wait ends after `PATIENCE_MS`. Otherwise a statement whose connection was cut would keep waiting,
- *   and would block the statement that replaces it.
- * - A paused process or a lost machine may stop within a transaction. MariaDB ends such a transaction after
- *   `PATIENCE_MS`, before the lease of the process expires. MySQL reads this setting as a comment.
+ * - A lock wait ends after `PATIENCE_MS`. Otherwise a statement whose connection was cut would keep waiting, and would
+ *   block the statement that replaces it.
+ * - If a process pauses or its machine is lost within a write transaction, MariaDB ends the transaction after
+ *   `PATIENCE_MS`. The process's lease expires later than that. To MySQL, this setting is a comment.
  */
 const MYSQL_SESSION =
   "set session sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
@@ -106,7 +105,10 @@ const SYNC_WAIT = 'set session wsrep_sync_wait = 7'
 /** Statement that fails if the server is not part of its cluster. */
 const PROBE = 'select 1'
 
-/** MySQL's error code for `SYNC_WAIT`: plain MySQL has no such variable, so the server is not a Galera server. */
+/**
+ * Error code of `SYNC_WAIT` on plain MySQL, which has no such variable. It is ignored, because the server is not a
+ * Galera server.
+ */
 const UNKNOWN_VARIABLE = 1193
 
 /** Opens a database with these ORM entities. */
@@ -181,7 +183,8 @@ export async function transact<T>(
   try {
     const result = await connection.transactional(
       async (transaction) => {
-        // The transaction has not read or written anything yet, so the write-ahead file can still be copied here.
+        // If a copy of the write-ahead file into the database must be finished, finish it now, before this transaction
+        // reads or writes anything.
         if (within === undefined) await database.writeAhead?.begun()
         if (fence === undefined) return change(transaction, connection)
         fenced.add(transaction)
@@ -189,8 +192,8 @@ export async function transact<T>(
         try {
           changed = await change(transaction, connection)
         } catch (error) {
-          // The conflicting row may come from the node that has taken the lease; in that case report that the lease is
-          // lost.
+          // Another node may have taken the lease and written the conflicting row. In that case, report that the lease
+          // is lost instead of the conflict.
           if (isConstraint(error)) await passFence(fence, connection, transaction)
           throw error
         }

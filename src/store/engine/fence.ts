@@ -1,9 +1,9 @@
 /**
  * The fence of a lease: a check that a transaction makes right before it commits. The check increments a counter in the
- * lease's row, but only if the row still has the writer's epoch. So a writer commits nothing once another node has
- * taken its lease. A node that takes a lease waits for a commit that has passed the fence, and reads the result of that
- * commit afterwards. The fence is a write and not a locking read, because a Galera cluster detects conflicts between
- * writes only. The fence is the last statement of a transaction, because it locks the lease's row until the commit. An
+ * lease's row, but only if the row still has the writer's epoch. So once another node has taken the lease, the writer
+ * commits nothing. If a transaction has passed the fence, a node that takes the lease waits until that transaction
+ * commits and then reads its result. The fence is a write and not a locking read, because a Galera cluster detects only
+ * conflicts between writes. The fence is the last statement, because it locks the lease's row until the commit. An
  * earlier lock in a long transaction would prevent the node from renewing its own lease.
  */
 

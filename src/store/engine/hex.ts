@@ -26,8 +26,9 @@ export function fillBytes(bytes: Buffer, hex: string): void {
 }
 
 function assertHex(hex: string, length: number): void {
-  // This check is faster than a regular expression. Node stops at the first character whose low byte is not a hex
-  // digit; the comparison of byte lengths excludes characters beyond ASCII.
+  // This check is faster than a regular expression. Node converts text only up to the first character whose low byte is
+  // not a hex digit, so invalid text gives too few bytes. The comparison of byte lengths excludes characters beyond
+  // ASCII.
   const isHex = length * 2 === hex.length - 2 && Buffer.byteLength(hex) === hex.length
   assert(isHex && hex.startsWith('0x'), 'expected 0x-hex')
 }
@@ -45,8 +46,8 @@ export function hexColumn(column: string): string {
 }
 
 /**
- * Converts hex digits from `hexColumn` to 0x-hex. Returns '' for null and for no digits, because some databases return
- * null and others no digits.
+ * Converts hex digits from `hexColumn` to 0x-hex. Returns '' for a column that is null, for which some databases return
+ * null and others an empty text.
  */
 export function hexOfDigits(digits: string | null): string {
   return digits === null || digits === '' ? '' : `0x${digits}`

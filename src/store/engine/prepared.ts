@@ -17,10 +17,10 @@ type Prepared = Map<string, Statement<Value[]>>
 const STATEMENTS_MAX = 100
 
 /**
- * Replaces each bound value by an expression, so that SQLite does not plan a statement again. If a plan depends on a
- * bound value, SQLite plans the statement each time that value is bound, and planning takes longer than the read. Plans
- * depend on limits and, after `analyze`, on values in conditions, but never on expressions. Only SQLite receives these
- * statements, because MariaDB accepts no expression as a limit.
+ * Replaces each bound value by an expression such as `+?`, so that SQLite plans a statement only once. If a plan
+ * depends on a bound value, SQLite plans the statement again when that value is bound. Planning takes longer than the
+ * read. A plan depends on limits and, after `analyze`, on values in conditions, but never on expressions. Only SQLite
+ * receives these statements, because MariaDB accepts no expression as a limit.
  */
 function withHiddenValues(sql: string): string {
   return sql.replaceAll('limit ?', 'limit 0 + ?').replaceAll(/(?<!\+ )\?/g, '+?')
@@ -36,8 +36,8 @@ export async function rowsOf<R>(
   values: readonly Value[],
 ): Promise<R[]> {
   const isOwn = database.address.dialect === 'sqlite' && database.readOnly
-  // While the connection has an open snapshot, a prepared read would see an old state, so this read waits until the
-  // snapshot ends.
+  // If a snapshot is open on this connection, a prepared read would see the snapshot's old state. So read through the
+  // ORM, which waits until the snapshot ends.
   if (!isOwn || (snapshots.get(database) ?? 0) > 0) {
     return read(database, () => sqlConnection(database).execute<R[]>(sql, [...values], 'all'))
   }

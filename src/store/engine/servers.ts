@@ -1,8 +1,8 @@
 /**
- * Connections to several servers that are one database (a Galera cluster). All connections lead to the same
- * server: the first server of the address while it works, then the next server. On the same server, two
- * writers wait for each other's locks. On two servers, one of the two writers would be rolled back at its
- * commit. When a server is abandoned, calls in progress fail like any call whose connection was lost.
+ * Connections to several servers that are one database (a Galera cluster). All connections lead to the same server: the
+ * first server of the address while it works, then the next server. If two writers used two servers and wrote the same
+ * rows, one of them would be rolled back at its commit. On the same server, the second writer only waits for the locks
+ * of the first. When a server is abandoned, calls in progress fail like any call whose connection was lost.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -10,7 +10,7 @@ import { connect, type Socket } from 'node:net'
 export type ServerPlace = { readonly host: string; readonly port: number }
 
 export type Servers = {
-  /** Opens a connection to the current server, for the driver. Pass the same `owner` to `loggedIn`. */
+  /** Opens a connection to the current server, for the driver. `loggedIn` finds the connection by the same `owner`. */
   dial(owner: object): Socket
   /**
    * Must be called after each login. `isAsking` returns whether a statement on this connection has no complete answer

@@ -77,8 +77,8 @@ const REFUSED = new Map([
 ])
 
 /**
- * MariaDB's error numbers for lost connections that the driver does not know, or takes for MySQL errors with
- * the same number.
+ * MariaDB's error numbers for lost connections. The driver does not know some of them, and takes others for MySQL
+ * errors with the same number.
  */
 const CONNECTION_LOST_NUMBERS = new Set([1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031])
 
@@ -111,7 +111,7 @@ export function storeFault(error: unknown): Fault {
     return fault('STORE_UNAVAILABLE', 'the database is not available', true)
   }
   if (isConstraint(error)) {
-    return fault('STORE_CONSTRAINT', 'the database refused a row', false)
+    return fault('STORE_CONSTRAINT', 'the database refused a row that breaks a constraint', false)
   }
   // Retryable: an operator may be rotating the password while the exchange runs.
   const refusal = REFUSED.get(code)

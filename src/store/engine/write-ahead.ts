@@ -31,8 +31,8 @@ export type WriteAhead = {
 }
 
 /**
- * Number of pages after which SQLite itself copies everything within a commit: 64 MiB, or 256 MiB if another thread
- * copies.
+ * Number of pages in the write-ahead log after which SQLite itself copies all of them to the database file within a
+ * commit: 64 MiB, or 256 MiB if another thread copies.
  */
 const PAGES_MAX = 16_384
 const PAGES_MAX_WITH_COPIER = 65_536
@@ -88,9 +88,9 @@ export function keepWriteAhead(
   let next: Promise<void> | undefined
 
   /**
-   * Syncs the file, one sync at a time: if several syncs wait for the same pages, only one receives the write error.
-   * After a failed sync it is unknown which pages are on the disk. So this thread ends, and its successor writes the
-   * file again.
+   * Syncs the file, one sync at a time. If two syncs ran at once, only one of them would receive the error of a failed
+   * write. After a failed sync it is unknown which pages are on the disk. So this thread ends with the error, and the
+   * next thread writes the file again.
    */
   function sync(): Promise<void> {
     next ??= syncing.then(() => {
@@ -132,8 +132,8 @@ export function keepWriteAhead(
 
 /**
  * Writes the content of the write-ahead file again. The previous writer may have ended because the disk failed, so
- * pages may be missing on the disk; a power cut would then lose everything after them. The transaction keeps other
- * writers from changing the file meanwhile.
+ * pages of the file may be missing on the disk. A power cut would then lose everything after these pages. The open
+ * transaction prevents other writers from changing the file in the meantime.
  */
 function writeAnew(file: DatabaseFile): void {
   file.exec('BEGIN IMMEDIATE')

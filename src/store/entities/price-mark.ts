@@ -1,5 +1,6 @@
 /**
- * The table `price_marks`: the first report of each source at or after a boundary (the start or end of a quick market).
+ * The table `price_marks`: the first price that each source reported at or after a boundary (the start or end of a
+ * quick market).
  */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'

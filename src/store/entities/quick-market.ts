@@ -22,7 +22,7 @@ export const QuickMarketEntity = defineEntity({
     source: p.string().$type<PriceSource>().length(16),
     strike: p.text(),
     createdAtMs: p.bigint('number'),
-    /** The market's matching rule; null in rows of earlier versions, and for `same-outcome`. */
+    /** The market's matching rule. Null means `same-outcome`, as in all rows of earlier versions. */
     matching: p.string().$type<Matching>().length(16).nullable(),
     endPrice: p.bigint('number').fieldName('end_price_e8').nullable(),
     outcome: p.integer().$type<0 | 1>().nullable(),

@@ -1,6 +1,6 @@
 /**
- * The table `trades`: every fill and its settlement. Its key is market, sequence and fill, so that a market's trades
- * are stored in the order in which they happened.
+ * The table `trades`: every fill and its settlement. Its key is market, sequence number and fill index, so that a
+ * market's trades are stored in the order in which they happened.
  */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'

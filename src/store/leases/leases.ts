@@ -31,7 +31,8 @@ export async function takeLease(
   { role, holder, forMs }: LeaseWish,
 ): Promise<Taken> {
   const micros = forMs * US_PER_MS
-  // Use two statements: in one transaction, two nodes that request a new lease at the same time would deadlock.
+  // Run each statement in its own transaction. In a shared transaction, two nodes that request a new lease at the same
+  // time would deadlock.
   const taken = await run(
     database,
     `update leases set epoch = last_insert_id(epoch + 1), holder = ?, expires_at = ${UNTIL}
@@ -76,7 +77,10 @@ export async function giveLeases(database: Database, leases: readonly Lease[]): 
   await change(database, leases, `epoch = epoch + 1, expires_at = utc_timestamp(3)`, [])
 }
 
-/** Changes the rows of those leases that no other node has taken since, and returns the number of changed rows. */
+/**
+ * Changes the rows of the leases that still have the given epoch, which means that no other node has taken them.
+ * Returns the number of changed rows.
+ */
 async function change(
   database: Database,
   leases: readonly Lease[],

@@ -90,8 +90,9 @@ const TABLES: Readonly<Record<string, Table>> = {
       ],
     },
   },
-  // The orders of `address` are cancelled at `due_at_ms` unless the API key renews the switch. `delegate` is the key's
-  // own address if the key set the switch for another account.
+  // A row is a dead man's switch: it cancels the orders of `address` at `due_at_ms`, unless the API key renews it
+  // before. If the API key acts as a delegate for another account, `address` is that account, and `delegate` is the
+  // key's own address.
   deadman_switches: {
     columns: `key_id varchar(64), address char(42), due_at_ms bigint, delegate char(42) null`,
     key: 'key_id',
@@ -233,7 +234,8 @@ const TABLES: Readonly<Record<string, Table>> = {
     key: 'chain_id, block_number, log_index',
     indexes: { chain_delegates_of_account: '(chain_id, account, delegate)' },
   },
-  // Each index ends with the event's key, so that a page of a sorted list of events reads only its own rows.
+  // Each index for sorting ends with the event's key, so that reading one page of a sorted list touches only the rows
+  // of that page.
   events: {
     columns: `chain_id bigint, event_hash hash, slug varchar(64), title words(200),
       description words, category varchar(24), tags varchar(300), image words(80),

@@ -43,7 +43,8 @@ export async function isMigrated(database: Database): Promise<boolean> {
   try {
     const orm = await openMigrations(database, migrationsOf(database.address.dialect))
     try {
-      // Read the table without the migrator, because every waiting process would otherwise create the migrator's table.
+      // Use plain SQL to find out whether the migrator's table exists, because the migrator would create the table in
+      // every waiting process.
       const made = await orm.em.getConnection().execute(MIGRATIONS_TABLE)
       return made.length > 0 && (await new Migrator(orm.em).getPending()).length === 0
     } finally {
@@ -62,8 +63,8 @@ export async function migrate(
   try {
     const orm = await openMigrations(database, migrations)
     try {
-      // Several nodes may start at the same time, so a lock lets one of them migrate. The lock belongs to the ORM's
-      // only connection.
+      // Several nodes may start at the same time, so a lock lets only one of them migrate. The migrations run on the
+      // connection that holds the lock, because the ORM has only one.
       if (database.address.dialect === 'mysql') {
         const lock = `SELECT GET_LOCK(CONCAT(DATABASE(), '.migrations'), ${OTHERS_SECONDS_MAX})`
         await orm.em.getConnection().execute(lock)

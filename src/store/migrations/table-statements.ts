@@ -1,22 +1,22 @@
 /**
  * Turns the declaration of a table into the statements of each dialect.
  *
- * A type is a MySQL type, or a name in `MYSQL_TYPES`. SQLite has three types, in strict tables, so that an amount can
- * only be an integer. A column is not null unless it is declared null. Amounts of a chain have 256 bits and are decimal
- * text; `total_shares_e6` has leading zeros, so that text sorts like the amounts. There are no foreign keys, because
- * the log is the source of truth, and its content was checked.
+ * A type is a MySQL type, or a name in `MYSQL_TYPES`. For SQLite, each type becomes `integer`, `text` or `blob`. The
+ * tables are strict, so SQLite rejects values of another type. A column is not null unless it is declared null. Amounts
+ * of a chain have 256 bits and are decimal text; `total_shares_e6` has leading zeros, so that text sorts like the
+ * amounts. There are no foreign keys, because the log is the source of truth, and its content was checked.
  *
- * MySQL commits every schema change immediately. So each table is created with its indexes in one statement that may be
- * repeated: a migration that was killed half way can run again. InnoDB stores a table in the order of its primary key
- * and repeats that key in every other index. Hashes are random, so a hash as the key would make each new order change a
- * random page. So `numbered` tables have a row number as their key on MySQL.
+ * MySQL commits every schema change immediately, and a migration that was killed half way must be able to run again. So
+ * one statement creates a table with its indexes, and this statement can be repeated. InnoDB stores a table in the
+ * order of its primary key and repeats that key in every other index. If a random hash were the primary key, each new
+ * order would change a random page. So `numbered` tables have a row number as their key on MySQL.
  */
 
 export type Dialect = 'sqlite' | 'mysql'
 
 /**
- * Columns of an index. If the dialects differ: one text for SQLite, where an index may leave rows out, and one for
- * MySQL.
+ * Columns of an index. A pair has one text per dialect, because only SQLite can leave rows out of an index (with
+ * `where`).
  */
 type Index = string | readonly [sqlite: string, mysql: string]
 

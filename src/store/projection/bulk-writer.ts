@@ -33,7 +33,9 @@ export type BulkWriter = {
   readonly addMarketStats: (rows: readonly Value[][]) => Promise<void>
   readonly addChainStats: (rows: readonly Value[][]) => Promise<void>
   readonly addChainSpans: (rows: readonly Value[][]) => Promise<void>
-  /** The prices must come from later trades than the prices of the stored candles. */
+  /**
+   * The added trades must be later than the trades in the stored candles, because their last price becomes the close.
+   */
   readonly addCandles: (rows: readonly Value[][]) => Promise<void>
   /** Returns the number of new traders. */
   readonly addTraders: (rows: readonly Value[][]) => Promise<number>

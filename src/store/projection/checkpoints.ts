@@ -29,8 +29,8 @@ export async function claimLog(database: Database, log: ClaimedLog): Promise<Che
   try {
     return await claim(database, log)
   } catch (error) {
-    // Another node claimed the database at the same instant. Repeat the claim, which now reads the log that the other
-    // node stored.
+    // Another node claimed the database at the same instant. Repeat the claim, which now compares the log with the log
+    // of the other node.
     if (!(error instanceof Fault && error.code === 'STORE_CONSTRAINT')) throw error
     return claim(database, log)
   }
@@ -51,7 +51,8 @@ function claim(database: Database, log: ClaimedLog): Promise<Checkpoint[]> {
     if (known.some((row) => row.log_id !== log.logId)) {
       throw new Fault(
         'STORE_FOREIGN_LOG',
-        'the data in the database comes from another event log',
+        'the data in the database comes from another event log: use the database and the event ' +
+          'log that belong together',
         {
           retryable: false,
         },
@@ -61,7 +62,8 @@ function claim(database: Database, log: ClaimedLog): Promise<Checkpoint[]> {
       if (known.length !== log.partitions) {
         throw new Fault(
           'STORE_FOREIGN_LOG',
-          `the database has ${known.length} partitions, but the event log has ${log.partitions}`,
+          `the database has checkpoints of ${known.length} partitions, but the event log has ` +
+            `${log.partitions} partitions: use the database and the event log that belong together`,
           { retryable: false },
         )
       }

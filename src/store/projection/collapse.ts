@@ -1,9 +1,10 @@
 /**
- * Collapses a batch before it is written, so that each row is touched at most once. Changes of a row that the batch
- * inserts are folded into the row; several changes of an older row become one. Pure; the batch itself is not changed.
+ * Collapses a batch before it is written, so that each row is written at most once. Changes of a row that the batch
+ * inserts are merged into the inserted row. Several changes of an older row become one change. The function is pure and
+ * does not change the batch.
  *
- * A maker that is filled five times and then closed is one update; a taker that matches and is filled at once is one
- * insert.
+ * Example: a resting order that is filled five times and then closed becomes one update. A new order that is filled at
+ * once becomes one insert.
  */
 
 import type { OrderHash, TradeId } from '#domain/ids.ts'

@@ -1,6 +1,6 @@
 /**
- * Columns that the projection writes, and the values of a row in their order. Only this file converts domain values to
- * columns; the entities convert back.
+ * Columns that the projection writes, and functions that return a row's values in the order of the columns. Only this
+ * file converts domain values to columns. The entities convert them back.
  */
 
 import assert from 'node:assert/strict'
@@ -186,7 +186,7 @@ export function tradeValues(trade: CollapsedBatch['trades'][number], chainId: nu
   ]
 }
 
-/** Columns of a trade that can change; the key column is last. */
+/** Columns of a trade that can change. The columns of its key come last. */
 export const TRADE_CHANGE_COLUMNS: Columns = {
   status: 'text',
   pending: 'int',

@@ -1,10 +1,10 @@
 /**
- * Ends the orders of a closed market. Closing a market changes only the market's row, because a million of its orders
- * may be open. The rows of the orders follow in short separate transactions, so that nothing else waits for them. Until
- * then, reads treat an open order of a closed market as ended.
+ * Ends the orders of a closed market. The batch that closes a market changes only the market's row, because a million
+ * of its orders may be open. Short separate transactions change the rows of the orders later, so that nothing else
+ * waits for them. Until then, reads treat an open order of a closed market as ended.
  *
- * Only the status changes. The end time is in the market's row, and the order keeps its last change. So neither the
- * number of steps nor a repeated step changes the result.
+ * Only the status of an order changes. The order keeps the time of its last change, and the market's row has the end
+ * time. So the result does not depend on the number of transactions, and a transaction can be repeated.
  */
 
 import type { QueryResult } from '@mikro-orm/core'
@@ -39,9 +39,9 @@ export async function endOrders(database: Database, marketId: MarketId): Promise
 const MARKETS_READ_MAX = 500
 
 /**
- * Reads one part of the list of all markets. Returns the closed markets in this part that still have open orders, which
- * happens if a process ended between two steps. Also returns the position at which the next part begins; undefined at
- * the end.
+ * Reads one part of the list of all markets. Returns the closed markets in this part that still have open orders. This
+ * happens if a process ended before all orders of a market were ended. Also returns the position at which the next part
+ * begins; undefined at the end.
  */
 export async function marketsToEnd(
   database: Database,

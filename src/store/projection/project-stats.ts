@@ -259,7 +259,7 @@ async function reshapeMinute(
   )
 }
 
-/** Recomputes, from the shorter candles, the longer candles that contained failed trades. */
+/** Recomputes each longer candle that contained a failed trade from its shorter candles. */
 async function followFrom(
   sql: Sql,
   failed: readonly CountedTrade[],

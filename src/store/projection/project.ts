@@ -28,8 +28,8 @@ import type { MarketChange, ProjectionBatch, TradeRow } from './rows.ts'
 import { sqliteWriter } from './sqlite-writer.ts'
 
 /**
- * `already`: this call wrote nothing. The batch was applied before, or a larger batch with the same start was applied
- * although its commit was never acknowledged.
+ * `already`: this call wrote nothing, because the checkpoint was past the start of the batch. An earlier call applied
+ * this batch, or a larger batch with the same start whose commit was never acknowledged.
  */
 export type Projected = {
   readonly written: 'applied' | 'already'
@@ -122,7 +122,8 @@ async function projectOne(
   expectAll('orders', orderChanges.length, await writer.updateOrders(orderChanges))
   const tradeChanges = collapsed.tradeChanges.map(tradeChangeValues)
   expectAll('trades', tradeChanges.length, await writer.updateTrades(tradeChanges))
-  // A market never reopens, so `end-orders.ts` later ends the orders that are still open after the batch.
+  // `end-orders.ts` later ends the orders that are still open after the batch. A market never reopens, so this can
+  // wait.
   const marketCounts = new Map<number, MarketCounts>()
   for (const { market } of batch.markets) countsOf(marketCounts, market.chainId).markets += 1
   for (const change of batch.marketChanges) {
@@ -172,8 +173,8 @@ function countsOf(counts: Map<number, MarketCounts>, chainId: number): MarketCou
 }
 
 /**
- * Moves the checkpoint to the end of the batch. If the checkpoint is already within or after the batch, returns its
- * offset instead.
+ * Moves the checkpoint from the start to the end of the batch. If the checkpoint is already past the start, changes
+ * nothing and returns the checkpoint's offset.
  */
 async function moveCheckpoint(
   connection: AbstractSqlConnection,
@@ -195,9 +196,11 @@ async function moveCheckpoint(
   )
   const row = found[0]
   if (row === undefined) {
-    throw new Fault('STORE_NO_CHECKPOINT', `partition ${partition} has no checkpoint`, {
-      retryable: false,
-    })
+    throw new Fault(
+      'STORE_NO_CHECKPOINT',
+      `the database has no checkpoint of log partition ${partition}`,
+      { retryable: false },
+    )
   }
   if (row.log_id !== logId) {
     throw new Fault('STORE_FOREIGN_LOG', 'the data in the database comes from another event log', {
@@ -208,7 +211,8 @@ async function moveCheckpoint(
   if (offset > from) return offset
   throw new Fault(
     'STORE_CHECKPOINT_MISMATCH',
-    `the checkpoint of partition ${partition} is at offset ${offset}, but the batch goes from ${from} to ${to}`,
+    `the checkpoint of partition ${partition} in the database is at offset ${offset}, but the ` +
+      `batch with offsets up to ${to} needs it at offset ${from}`,
     { retryable: false },
   )
 }
@@ -281,7 +285,8 @@ function expectAll(table: string, expected: number, found: number): void {
   if (found === expected) return
   throw new Fault(
     'STORE_INCONSISTENT',
-    `the log changes ${expected} rows of ${table}, but the database has ${found} of them`,
+    `the log changes ${expected} rows of the table ${table}, but the database has only ${found} ` +
+      'of these rows',
     { retryable: false },
   )
 }

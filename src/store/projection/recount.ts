@@ -79,7 +79,7 @@ export async function recount(
 }
 
 function countRow(tally: Tally, chain: ChainCount, marketId: MarketId, row: TradeRow): void {
-  // The time spans of a chain are summed over all its markets; all other sums begin at zero with each market.
+  // The chain's spans sum all its markets. All other sums in `tally` begin at zero with each market.
   count(
     { ...tally, spans: chain.spans },
     {

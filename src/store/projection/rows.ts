@@ -59,7 +59,10 @@ export type TradeChange = {
   readonly status: TradeStatus
   readonly txHash: string
   readonly reason: string
-  /** The side at fault of a failed trade. A side that the market excused does not count as at fault. */
+  /**
+   * The side at fault of a failed trade. Leaves out a side that the market does not blame, for example a seller who
+   * lacked the tokens because the purchase of these tokens had failed.
+   */
   readonly fault?: FaultySide
   readonly atMs: number
 }

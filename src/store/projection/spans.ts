@@ -21,9 +21,9 @@ export function spanStartSec(atMs: number, spanSec: number): number {
 }
 
 /**
- * A sum of collateral as two integers that a database can add without overflow: whole units and millionths, without a
- * carry. One order may be worth 2^53 millionths, and orders may match before the traders' funds are checked. So about a
- * thousand such orders would overflow a 64-bit sum.
+ * A sum of collateral in two integers: whole units and millionths. A database adds each of them separately, without a
+ * carry. One 64-bit integer would overflow after about a thousand orders of 2^53 millionths. Such orders are possible,
+ * because orders may match before the traders' funds are checked.
  */
 export type Sum = { whole: number; millionths: number }
 

@@ -1,7 +1,7 @@
 /**
- * Computes the changes that a batch makes to sums and candles, without the database. The input is the new
- * trades that count, in the order in which they matched in their market, and the trades that failed after
- * they had been counted.
+ * Computes the changes that a batch makes to sums and candles, without the database. The input is the batch's new
+ * trades that have not failed, in the order in which they matched in their market. It also includes stored trades that
+ * failed after an earlier batch had counted them.
  */
 
 import type { MarketId } from '#domain/ids.ts'

@@ -28,13 +28,13 @@ type ChainMarketFilter = {
   /** Selects markets with these words in the question or description; case is ignored. */
   readonly search?: string
   /**
-   * If set, open markets come first, then markets that ended by `nowSec`. If not set, all markets are sorted by age
-   * alone.
+   * Current time in Unix seconds. If set, open markets come first, followed by markets that ended by `nowSec`, and each
+   * of the two groups is sorted by age. If not set, all markets are sorted by age.
    */
   readonly nowSec?: number
   /** Selects only open or only ended markets; requires `nowSec`. */
   readonly status?: MarketStatus
-  /** Last market of the previous page; `ended` is true if that market had ended. */
+  /** Last market of the previous page. `ended` is true if the page listed that market among the ended markets. */
   readonly after?: { readonly createdAt: number; readonly id: MarketId; readonly ended?: boolean }
   readonly limit: number
 }
@@ -68,7 +68,10 @@ async function select(database: Database, sql: string, values: Values): Promise<
   return read(database, () => sqlConnection(database).execute<Raw[]>(sql, [...values], 'all'))
 }
 
-/** Returns a text that changes with every change that the indexer writes, for any chain. */
+/**
+ * Returns a text that identifies the indexed state of all chains. The text changes whenever the indexer writes a change
+ * for any chain.
+ */
 export async function chainVersion(database: Database): Promise<string> {
   const rows = await rowsOf<{ chain_id: number; indexed: string; updated_at_ms: number }>(
     database,
@@ -79,7 +82,10 @@ export async function chainVersion(database: Database): Promise<string> {
   return rows.map((row) => `${row.chain_id} ${row.indexed} ${row.updated_at_ms}`).join()
 }
 
-/** Returns markets of the chain that match the filter: open ones first if `nowSec` is given, then oldest first. */
+/**
+ * Lists the markets that match the filter, oldest first. With `nowSec` and without `status`, all open markets come
+ * before the ended ones.
+ */
 export async function listChainMarkets(
   database: Database,
   filter: ChainMarketFilter,
@@ -100,8 +106,8 @@ async function listByAge(
   database: Database,
   filter: ChainMarketFilter,
 ): Promise<ChainMarketRecord[]> {
-  // The index separates quick markets from other markets. One query for both kinds, sorted by age, would sort all
-  // markets.
+  // The index keeps quick markets and other markets apart, and sorts each group by age. Run one query per group. One
+  // query for both groups would sort all markets.
   if (filter.quick === undefined) {
     const kinds = await Promise.all(
       [false, true].map((quick) => listByAge(database, { ...filter, quick })),
@@ -199,17 +205,20 @@ export async function chainMarketsByContract(
   return rows.map(marketRecord)
 }
 
-/** Nonces are decimal text without leading zeros, so a shorter text is a lower nonce. */
+/** SQL: the order's nonce is below `before_nonce`. Both are text without leading zeros, so a shorter one is lower. */
 const BELOW_EPOCH = `(length(o.nonce) < length(w.before_nonce)
   or (length(o.nonce) = length(w.before_nonce) and o.nonce < w.before_nonce))`
 
-/** Maximum number of pending trades of a chain, newest first, that are searched for orders withdrawn on chain. */
+/**
+ * Maximum number of pending trades whose orders a query checks for withdrawals on chain. The query takes the newest
+ * trades.
+ */
 const PENDING_LOOKED_AT_MAX = 10_000
 
 /**
- * Returns markets whose state in the log differs from the chain. `open`: markets that can trade but are in no
- * log. `close`: resolved markets that are open or only expired in their log, and withdrawn markets that are
- * open in their log.
+ * Returns where the event logs of the markets differ from the chain. `open`: markets that can trade on chain but are in
+ * no log. `close`: markets that must be closed in their log. Such a market is resolved on chain, but open or only
+ * expired in its log. Or it is withdrawn on chain, but open in its log.
  */
 export async function marketsToReconcile(
   database: Database,
@@ -218,10 +227,10 @@ export async function marketsToReconcile(
   open: Market[]
   close: { marketId: MarketId; reason: 'resolved' | 'withdrawn' }[]
   /**
-   * Orders that must be cancelled. First, orders that their traders withdrew on chain: resting orders, and filled
-   * orders whose quantity returns to the book if their trade fails. Second, orders signed by delegates who may no
-   * longer sign them. Either the delegation has ended, was revoked or was removed by a reorg, or the account has since
-   * excluded the market or lowered the delegate's maximum order size.
+   * Orders that must be cancelled, for one of two reasons. First, the trader withdrew the order on chain. This includes
+   * filled orders of unsettled trades, because a failed trade returns quantity to the book. Second, the delegate who
+   * signed the order is no longer allowed to sign it. The delegation expired, was revoked or was removed by a reorg. Or
+   * the account excluded the market, or lowered the maximum order size below the size of the order.
    */
   cancel: { marketId: MarketId; trader: Address; orderHash: OrderHash }[]
 }> {
@@ -274,7 +283,7 @@ export async function marketsToReconcile(
           and ${IS_NEWEST}) limit ${limit}`,
     [args.chainId, args.nowSec],
   )
-  // Orders that were filled by unsettled trades. If such a trade fails, the quantity returns to the book.
+  // Look for filled orders in unsettled trades, too: if such a trade fails, its quantity returns to the book.
   const pending = (side: 'buy' | 'sell'): string =>
     `select * from (select ${side}_order_hash as order_hash from trades
       where pending = 1 and chain_id = ? order by matched_at_ms desc, seq desc, fill_index desc
@@ -335,8 +344,8 @@ export async function assertionsToSettle(
 }
 
 /**
- * Returns resolved markets of a chain whose tokens cannot be redeemed yet, because reporting their payouts to the chain
- * has failed.
+ * Returns resolved markets of a chain whose tokens cannot be redeemed yet. During the resolution, the market contract
+ * could not report the payouts to the token contract. The report must be repeated.
  */
 export async function marketsWithoutPayout(
   database: Database,
@@ -373,7 +382,9 @@ export async function tokenBalancesOf(
   }))
 }
 
-/** Returns the sum of a holder's outcome tokens, without tokens of losing outcomes, as decimal text. */
+/**
+ * Returns how many outcome tokens a holder has on a chain, as decimal text. Does not count tokens of losing outcomes.
+ */
 export async function tokensHeldBy(
   database: Database,
   { holder, chainId }: { readonly holder: Address; readonly chainId: number },

@@ -11,7 +11,7 @@ export type ClaimPlace = { readonly atMs: number; readonly item: number; readonl
 type ClaimFilter = {
   readonly status: ClaimStatus
   readonly limit: number
-  /** Selects only the claims after this position in the list, which are the older ones. */
+  /** Selects only claims that are older than the claim at this position. */
   readonly before?: ClaimPlace
 }
 
@@ -30,7 +30,7 @@ export async function claimsByStatus(
   return { claims: found.map(claimRecord), count, next }
 }
 
-/** Returns the transaction of a user's newest confirmed redemption in a market. */
+/** Returns the transaction hash of a user's newest confirmed redemption in a market. */
 export async function redemptionOf(
   database: Database,
   filter: {

@@ -15,13 +15,16 @@ type DelegateRow = {
   readonly markets: string
 }
 
-/** SQL condition: no later row of the same account and delegate exists. */
+/** SQL condition: row `c` is the newest row of its account and delegate. */
 export const IS_NEWEST = `not exists (select 1 from chain_delegates n
   where n.chain_id = c.chain_id and n.account = c.account and n.delegate = c.delegate
     and (n.block_number > c.block_number
       or (n.block_number = c.block_number and n.log_index > c.log_index)))`
 
-/** Returns the delegates of an account, newest first. Includes revoked delegates whose trades may still settle. */
+/**
+ * Returns an account's delegates, newest first. Includes a revoked delegate until its `settles_until_sec`, because
+ * trades of orders that this delegate signed may still settle.
+ */
 export async function delegationsOf(
   database: Database,
   args: {
@@ -45,7 +48,7 @@ export async function delegationsOf(
   return rows.map(delegationOf)
 }
 
-/** Returns accounts that ever appointed a delegate on a chain, at most `limit`. */
+/** Returns at most `limit` accounts that have ever appointed a delegate on a chain. */
 export async function delegators(
   database: Database,
   { chainId, limit }: { readonly chainId: number; readonly limit: number },

@@ -1,7 +1,7 @@
 /**
- * Reads events and their markets. A page starts at its cursor in an index and scans at most `EVENTS_SCANNED_MAX` rows,
- * so its cost depends neither on the number of events nor on the filter. A filtered page may have few or no events
- * although more pages follow.
+ * Reads events and their markets. To read a page, a query starts at the cursor in an index and scans at most
+ * `EVENTS_SCANNED_MAX` rows. So its cost depends neither on the number of events nor on the filter. With a filter, a
+ * page may be short or empty although more pages follow.
  */
 
 import type { EventInfo } from '#domain/event-info.ts'
@@ -25,7 +25,7 @@ type EventRecord = EventInfo & {
 
 type EventSort = 'volume' | 'newest' | 'ending' | 'category'
 
-/** Position in a sorted list: after the event with this value and key. */
+/** Position in a sorted list, right after the event with this sort value and key. */
 type EventPlace = {
   /** Value of the column by which the list is sorted: digits, or a category. */
   readonly value: string
@@ -70,8 +70,8 @@ const COLUMNS = `chain_id, event_hash, slug, title, description, category, tags,
   ends_at_sec, exclusive, created_at_sec, cast(volume_e6 as char) as volume`
 
 /**
- * Minimum number of rows in the first step of a scan. Each further step reads four times as many rows as the step
- * before.
+ * A page is read in steps until it is full. The first step reads at least this many rows of the index. Each further
+ * step reads four times as many rows as the step before.
  */
 const FIRST_SCAN = 64
 
@@ -100,7 +100,10 @@ export async function listEvents(database: Database, filter: EventFilter): Promi
   return { events: await load(database, found), next: place }
 }
 
-/** Returns the next positions of the list, and for each position whether the filter accepts its event. */
+/**
+ * Reads the next `count` events of the sorted list. Returns the position of each event, and whether the event matches
+ * the filter.
+ */
 async function scan(
   database: Database,
   filter: EventFilter,
@@ -109,7 +112,7 @@ async function scan(
 ): Promise<{ place: EventPlace; fits: boolean }[]> {
   const { column, way, index } = SORTS[filter.sort]
   const fits = condition(filter)
-  // Name the index: without the name, MariaDB would sort the whole table if the page is a large part of the table.
+  // Force the index. Otherwise MariaDB sorts the whole table if the page is a large part of it.
   const forced = database.address.dialect === 'mysql' ? `force index (${index})` : ''
   const rows: Raw[] = []
   for (const { where, values } of rangesOf(filter, place)) {
@@ -127,12 +130,12 @@ async function scan(
   return rows.map((row) => ({ place: placeOf(row), fits: Number(row.fits) === 1 }))
 }
 
-/** Returns the ranges of the index after a position, in order. */
+/** Returns index ranges that together contain all rows after a position, in the order of the list. */
 function rangesOf({ sort, status, nowSec }: EventFilter, place: EventPlace | undefined): Range[] {
   const { column, way } = SORTS[sort]
   const behind = way === 'asc' ? '>' : '<'
   if (place === undefined) {
-    // In this sort order, events that have ended come first; they are skipped.
+    // The list by end time begins with the ended events. A list of open events skips them.
     const isLater = sort === 'ending' && status === 'open'
     return [isLater ? { where: `${column} > ?`, values: [nowSec] } : { where: '1 = 1', values: [] }]
   }

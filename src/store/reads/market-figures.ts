@@ -16,12 +16,12 @@ type MarketFiguresRecord = {
   readonly volume24h: bigint
   readonly trades24h: number
   /**
-   * Price and sequence number of each outcome's newest trade that has not failed, as pairs of YES and NO. The price is
-   * 0 if there is no such trade.
+   * Price and sequence number of the newest trade of each outcome, YES first. Failed trades do not count. Without a
+   * trade, both numbers are 0.
    */
   readonly lastPrices: readonly [number, number]
   readonly lastSeqs: readonly [Sequence, Sequence]
-  /** Price of each outcome 24 hours ago, or at its first trade if that trade is newer. */
+  /** Price of each outcome 24 hours ago, or of its first trade if that trade is newer. Null without trades. */
   readonly pricesBefore: readonly [number | null, number | null]
 }
 

@@ -1,6 +1,7 @@
 /**
- * Reads the texts of markets through a cache per `Database`. The texts in a row of `markets` never change, so a cached
- * entry never becomes outdated. Without the cache, looking up the texts of a trade took as long as finding the trade.
+ * Reads the texts of markets (question and contract address) through a cache for each `Database`. The texts in a row of
+ * `markets` never change, so cached texts are never outdated. Without the cache, reading the market texts of a trade
+ * took as long as reading the trade.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -56,7 +57,10 @@ export async function textsOfMarkets(
   return (market) => found.get(market) ?? NONE
 }
 
-/** Uses the same statement for any number of markets: unused parameters repeat the last market. */
+/**
+ * Reads at most `ASKED_MAX` markets, always with the same prepared statement. The id of the last market fills unused
+ * parameters.
+ */
 function rowsOfMarkets(database: Database, markets: readonly string[]): Promise<Row[]> {
   const ids = Array.from({ length: ASKED_MAX }, (_, at) =>
     Buffer.from(markets[Math.min(at, markets.length - 1)]!, 'hex'),

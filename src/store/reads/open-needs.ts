@@ -1,8 +1,8 @@
 /**
- * Reads the data from which the accounts thread computes the reserved funds when it starts: the checkpoint of each
- * partition, markets that may still change, their open orders, and undecided trades. All data comes from one snapshot
- * of the database. After this data, the thread continues with the logs from the checkpoints on. The data is passed on
- * in pages, so that only one page is in memory.
+ * Reads the data from which the accounts thread computes the reserved funds when it starts. The data is: the checkpoint
+ * of each partition, markets that may still change, their open orders, and undecided trades. All of it is from one
+ * snapshot of the database. Afterwards the thread reads each log from its checkpoint on. The data is passed in pages,
+ * so that only one page is in memory.
  */
 
 import type { NeedsMarket, NeedsOrder, NeedsTrade } from '#domain/funds.ts'
@@ -61,7 +61,8 @@ export async function openNeeds(
       after = rows.length < pageMax ? undefined : rows.at(-1)?.market_id
     }
     await pendingTrades(statements, pageMax, async (trades) => {
-      // A pending trade may belong to a market that closed long ago. If the market was not sent yet, it is sent now.
+      // A pending trade may belong to a market that closed long ago and was not sent above. Send that market before the
+      // trade.
       const missing = new Set(
         trades.map(({ marketId }) => marketId).filter((marketId) => !sent.has(marketId)),
       )
@@ -148,7 +149,10 @@ type TradeNeedRow = TradeTermsRow &
     readonly place: number | string
   }
 
-/** The permit is looked up for each row instead of joined, so that the rows keep the order of the index. */
+/**
+ * Returns the SQL that reads trades. It reads permits by subqueries, not by joins, so that the rows come in the order
+ * of the index.
+ */
 function tradesWhere(wanted: string, row: string): string {
   return `select market_id, seq, fill_index, outcome, price_e6, size_e6, buyer, seller,
       buy_order_hash, sell_order_hash, matched_at_ms, status, kind, ${row} as place,
@@ -218,8 +222,8 @@ type OrderNeedRow = {
 }
 
 /**
- * Passes the open orders of these markets to `take` in pages. If a page ends within a market, that market is read to
- * its end before the next markets.
+ * Passes the open orders of these markets to `take` in pages. If a page ends in the middle of a market, the next pages
+ * contain only the remaining orders of that market. The page after them begins with the next market.
  */
 async function openOrders(
   { all, isMysql }: Statements,

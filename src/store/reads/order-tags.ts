@@ -1,4 +1,4 @@
-/** Labels and groups as the database stores them: an order without tags has no row. */
+/** Tags of an order (label and group) as the database stores them. An order without tags has no row. */
 
 import type { EchoedTags } from '#domain/order-tags.ts'
 

@@ -38,9 +38,9 @@ export async function ordersByHash(
 }
 
 /**
- * Returns the signatures of the given orders that are no longer open, and the permits of these orders that have
- * expired. A permit that has not expired is left out, because any account could submit it. That would change the
- * trader's allowance and use up the nonce of the trader's next order, so that order and its trades would fail.
+ * Returns the signatures of those given orders that are no longer open. Includes the permit of such an order only if
+ * the permit has expired. Before that, any account could submit the permit. This would change the trader's allowance
+ * and use up the permit nonce that the trader's next order needs. The next order and its trades would then fail.
  */
 export async function endedOrders(
   database: Database,

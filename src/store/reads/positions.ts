@@ -27,7 +27,7 @@ type Holder = PositionRecord & { readonly holder: Address }
 
 type MarketHolders = { readonly top: readonly Holder[]; readonly total: number }
 
-/** A market as named in a path: by its id, or by its contract's address. */
+/** A market as a request path names it: by its id, or by the address of its contract. */
 type MarketName =
   | { readonly marketId: MarketId }
   | { readonly contractAddress: Address; readonly chainId?: number | undefined }
@@ -55,8 +55,8 @@ type SyncRow = {
 
 /**
  * Returns a user's position in a market; undefined if the user has none. Reads `position_syncs` (shares read from the
- * chain ahead of the indexer) before `positions`. A row of `position_syncs` is deleted only after the position has
- * caught up with it. So at least one of the two reads finds the newest shares.
+ * chain ahead of the indexer) first, and `positions` second. A row of `position_syncs` is deleted only when `positions`
+ * has caught up with it. So at least one of the two reads finds the newest shares.
  */
 export async function positionOf(
   database: Database,
@@ -91,8 +91,8 @@ export async function positionOf(
 }
 
 /**
- * Returns the SQL condition that selects the contract on the given chain; empty without a chain. Several
- * chains may have a contract at the same address.
+ * Returns the SQL condition that limits the contract to the given chain; empty if no chain is given. Several chains may
+ * have a contract at the same address.
  */
 function onChain(market: MarketName): string {
   if (!('chainId' in market) || market.chainId === undefined) return ''
@@ -125,11 +125,11 @@ type Texts = {
 const WORDS = `m.question, ${hexColumn('m.contract_address')} as contract, m.expires_at_sec, m.resolved,
   coalesce(cast(r.profit_e6 as char), '0') as profit`
 
-/** Joins the holder's profit in the market; a profit of zero has no row. */
+/** Left-joins the holder's profit in the market, because a profit of zero has no row. */
 const profitsBeside = (table: string): string =>
   `left join position_profits as r on r.market_id = ${table}.market_id and r.holder = ${table}.holder`
 
-/** Returns a page of a user's positions on a chain, sorted by market id, after the given market id. */
+/** Returns a page of a user's positions on a chain, sorted by market id. The page begins after the market `after`. */
 export async function positionsOfUser(
   database: Database,
   filter: {
@@ -143,8 +143,8 @@ export async function positionsOfUser(
   const place = [bytesOf(user), chainId, ...(after === undefined ? [] : [bytesOf(after)])]
   const behind = (table: string): string =>
     after === undefined ? '' : `and ${table}.market_id > ?`
-  // Read `position_syncs` first, as `positionOf` does: a row is deleted only after `positions` has caught up
-  // with it.
+  // Read `position_syncs` before `positions`. Its rows are deleted only when `positions` has caught up, so the newest
+  // shares cannot be missed.
   const syncs = await rowsOf<SyncRow & Texts>(
     database,
     `select ${hexColumn('s.market_id')} as market, s.yes_shares, s.no_shares, ${WORDS}
@@ -153,8 +153,8 @@ export async function positionsOfUser(
       where s.holder = ? and s.chain_id = ? ${behind('s')} order by s.market_id limit ?`,
     [...place, POSITION_SYNCS_PER_HOLDER_MAX],
   )
-  // A row of `position_syncs` without shares removes its position from the page. So one more position is read
-  // for each row of `position_syncs`.
+  // Read one spare position for each row of `position_syncs`: if such a row has no shares, the position of its market
+  // is left out of the page.
   const rows = await rowsOf<Row & Texts>(
     database,
     `select ${hexColumn('p.market_id')} as market, ${AMOUNTS}, ${WORDS}
@@ -207,9 +207,9 @@ function textsOf(row: Texts): Omit<UserPosition, keyof PositionRecord> {
 }
 
 /**
- * Returns the largest holders of a market, both outcomes together, and the number of holders. All figures are as of the
- * last indexed block. If the shares of one holder were read at a later block, shares that moved between holders would
- * be counted twice or not at all.
+ * Returns the largest holders of a market by their shares of both outcomes together, and the number of holders. All
+ * figures are from the last indexed block. Does not use shares that were read ahead of the indexer, because they exist
+ * for single holders only. With them, shares that moved between two holders would be counted twice or not at all.
  */
 export async function holdersOf(
   database: Database,
@@ -235,7 +235,7 @@ export async function holdersOf(
   }
 }
 
-/** Returns the collateral behind the tokens of a market. */
+/** Returns the open interest of a market: the collateral behind its tokens. */
 export async function openInterestOf(
   database: Database,
   { marketId }: { readonly marketId: MarketId },

@@ -28,8 +28,8 @@ export async function askQuery<Name extends QueryName>(
 const LONG: ReadonlySet<QueryName> = new Set(['tradesOfUser', 'payoutsOfUser', 'candles'] as const)
 
 /**
- * Returns whether a read takes long. A long read scans history (it is in `LONG`, or reads a page after the first), or
- * searches the texts of all markets (0.1 s with 100,000 markets).
+ * Returns whether a read takes long. The queries in `LONG`, and all pages after the first, take long because they scan
+ * history. A search takes long because it reads the texts of all markets (0.1 s with 100,000 markets).
  */
 export function isLongRead(name: QueryName, args: object): boolean {
   if (LONG.has(name)) return true

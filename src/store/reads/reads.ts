@@ -15,7 +15,10 @@ export type Reads = {
   run(task: QueryTask): Promise<StoreReply>
   /** Runs short reads that belong together. On SQLite, all of them see the same state of the database. */
   together<T>(work: () => Promise<T>): Promise<T>
-  /** Passes the data that `open-needs.ts` reads from one snapshot to `take`, page by page. */
+  /**
+   * Reads the data for the computation of reserved funds (`open-needs.ts`) from one snapshot. Passes it to `take` page
+   * by page.
+   */
   openNeeds(
     options: OpenNeedsOptions,
     take: (page: NeedsPage) => void | Promise<void>,

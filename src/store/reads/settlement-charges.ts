@@ -1,7 +1,7 @@
 /**
- * Computes the cost of settlement transactions, and charges the cost to traders by the rule of
- * `domain/trader-spending.ts`. The only inputs are the journal and the trades, so the sums are the same after a
- * restart.
+ * Computes the gas cost of settlement transactions, and charges it to traders by the rule of
+ * `domain/trader-spending.ts`. The only inputs are the journal of transactions and the trades, so the sums are the same
+ * after a restart.
  */
 
 import type { Address, TradeId } from '#domain/ids.ts'
@@ -15,9 +15,9 @@ import { tradeKey } from '../projection/columns.ts'
 
 export type SettlementCharge = {
   readonly nonce: number
-  /** True while the chain has not decided the transaction; until then, nothing is charged. */
+  /** True while the chain has not decided the transaction. While it is true, `charges` is empty. */
   readonly isOpen: boolean
-  /** True while the database has no result for some trades of the transaction. */
+  /** True while some trades of the transaction are still pending in the database. */
   readonly isUndecided: boolean
   readonly signedAtMs: number
   readonly finishedAtMs: number
@@ -35,9 +35,8 @@ export type ChargesFilter = {
 }
 
 /**
- * Sides that are charged for a trade that was refused on chain, by the side at fault. The trade records the side at
- * fault, because the reason for the refusal does not reveal that side. For example, either side of a mint may be at
- * fault.
+ * If the chain refuses a trade, these sides pay for its gas. The key is the side at fault. The trade is stored with
+ * this side, because the reason for the refusal does not reveal it. For example, either side of a mint may be at fault.
  */
 const AT_FAULT: Readonly<Record<FaultySide, readonly ('buyer' | 'seller')[]>> = {
   buyer: ['buyer'],
@@ -47,8 +46,8 @@ const AT_FAULT: Readonly<Record<FaultySide, readonly ('buyer' | 'seller')[]>> = 
 }
 
 /**
- * Minimum gas in a full batch, for each ordinary fill, each mint or merge, and the transaction without its fills (see
- * contracts/README.md).
+ * Minimum gas in a full batch (see contracts/README.md). The three numbers are: gas per ordinary fill, gas per mint or
+ * merge, and gas of the transaction without its fills.
  */
 const FILL_GAS = 66_000
 const SET_FILL_GAS = 145_000
@@ -80,7 +79,7 @@ type TradeRead = {
   more: number
 }
 
-/** Returns transactions of a key by descending nonce, with each trader's share of the cost. */
+/** Returns settlement transactions of a key, highest nonce first, with the gas that each trader is charged. */
 export async function settlementCharges(
   database: Database,
   { chainId, sender, above, below, except, limit }: ChargesFilter,
@@ -129,13 +128,13 @@ async function tradesOf(database: Database, tradeIds: readonly TradeId[]): Promi
 }
 
 /**
- * Divides the gas of a transaction among traders. Gas above the minimum gas of the transaction is charged to the
- * traders in `extraGas`, up to their extra gas. These traders may have caused that gas, for example by the code of
- * their accounts. So an honest fill does not pay for gas that another account burns. The remaining gas is divided among
- * the fills in proportion to their minimum gas.
+ * Divides the gas of a transaction among traders. If the transaction used more than its minimum gas, the excess is
+ * charged to the traders in `extraGas`. Their permits or the code of their accounts may have caused it. Each of them
+ * pays at most the gas listed there. So an honest fill does not pay for gas that another account burns. The remaining
+ * gas is divided among the fills in proportion to their minimum gas.
  *
- * A trader with extra gas pays little if no account in the transaction burns gas. So no other trader can use up that
- * trader's budget by taking the trader's order in pieces.
+ * If no account burns gas, the excess is small. So no other trader can use up the budgets of the traders in `extraGas`
+ * by taking their orders in pieces.
  */
 function chargesOf(
   trades: readonly TradeRead[],

@@ -13,8 +13,8 @@ import { type TradeRecord, type TradeRowRead, tradeOfRow } from './trades.ts'
 export type PendingTrades = { readonly trades: readonly TradeWithOrders[]; readonly full: boolean }
 
 /**
- * Returns at most `limit` undecided trades, oldest first. Leaves out the given markets and takers, and the trades that
- * the caller already has.
+ * Returns at most `limit` undecided trades, oldest first. Leaves out trades of the given markets and takers, and trades
+ * that the caller already has.
  */
 export async function pendingTradesWithOrders(
   database: Database,
@@ -30,7 +30,7 @@ export async function pendingTradesWithOrders(
   const except = (what: string, list: readonly string[]) =>
     list.length === 0 ? '' : `and ${what} not in (${list.map(() => '?')})`
   const taker = `case taker_side when ${BUY} then buyer else seller end`
-  // The oldest rows may include excluded trades, so read one more row for each excluded trade.
+  // `exceptTrades` are removed after the query. Read one extra row for each of them, so that `limit` trades remain.
   const reach = exceptTrades.length + limit
   const rows = await read(database, () =>
     sqlConnection(database).execute<TradeRowRead[]>(
@@ -54,7 +54,7 @@ function idOfRow({ market_id, seq, fill_index }: TradeRowRead): TradeId {
   return tradeId(hexOf(market_id) as MarketId, Number(seq), fill_index)
 }
 
-/** Returns the trades that exist, in any state, in the order of the list. */
+/** Returns those of the given trades that exist, in any state, in the order of `tradeIds`. */
 export async function tradesWithOrders(
   database: Database,
   { tradeIds }: { readonly tradeIds: readonly TradeId[] },
@@ -113,8 +113,8 @@ export async function permitsOf(
   const isMysql = database.address.dialect === 'mysql'
   const mine = isMysql ? 'permit_owner = ?' : 'trader = ? and permit is not null'
   const found: { owner: Address; permit: PermitSignature }[] = []
-  // `length(permit) > 0` stops SQLite from using the index of orders with permits, because few of the orders
-  // in that index are open.
+  // `length(permit) > 0` keeps SQLite from using the index of orders with permits. That index would be slow here,
+  // because few of its orders are open.
   const reads = [
     `select permit from orders where trader = ? and chain_id = ? and status = 'open' and length(permit) > 0 limit ?`,
     `select permit from orders where ${mine} and chain_id = ? order by placed_at_ms desc limit ?`,

@@ -1,7 +1,7 @@
 /**
- * Reads the volumes and counts that the projector sums for a market or a chain. The last 24 hours are the current
- * minute and the 1,440 minutes before it. The partial first hour is read from the sums of minutes, the later hours from
- * the sums of hours.
+ * Reads the volumes and counts that the projector sums per market and per chain. The last 24 hours are the current
+ * minute and the 1,440 minutes before it. Their sums are added up from sums per hour. Only the time before the first
+ * full hour is added up from sums per minute.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -160,13 +160,13 @@ function isLater(a: Newest, b: Newest): boolean {
   return Number(a.last_seq) - Number(b.last_seq) > 0
 }
 
-/** Returns the start of the last 24 hours and of the first full hour in them, in Unix seconds. */
+/** Returns the start of the last 24 hours, and the start of the first full hour within them, in Unix seconds. */
 export function daySpans(nowMs: number): { readonly fromSec: number; readonly hourSec: number } {
   const fromSec = spanStartSec(nowMs, MINUTE_SEC) - DAY_SEC
   return { fromSec, hourSec: Math.ceil(fromSec / HOUR_SEC) * HOUR_SEC }
 }
 
-/** Reads the spans of the last 24 hours: minutes up to the first full hour, then hours. */
+/** Reads the sums of the last 24 hours: per minute until the first full hour begins, then per hour. */
 async function inDay<Row>(
   nowMs: number,
   ask: (spanSec: number, fromSec: number, toSec: number) => Promise<Row[]>,

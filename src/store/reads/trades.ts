@@ -27,12 +27,12 @@ export type TradeRecord = Trade & {
   readonly updatedAtMs: number
 }
 
-/** A position in the trades of a market; the page contains the trades before it. */
+/** Position of a trade in its market. The page contains only earlier trades. */
 type BeforeTrade = { readonly seq: number; readonly fillIndex: number }
 
 /**
- * The first condition, on `seq` only, uses an index. The second condition excludes the fill at the position, and later
- * fills of the same event.
+ * The first condition, on `seq` only, lets the database use an index. The second condition excludes the trade at the
+ * position, and later trades of the same match.
  */
 const BEFORE_PLACE = 'and seq <= ? and (seq < ? or fill_index < ?)'
 const NEWEST_FIRST = 'order by market_id desc, seq desc, fill_index desc'
@@ -98,7 +98,7 @@ export async function earlierTrades(
   }))
 }
 
-/** A position in a list across markets, for the next page. Rows are numbered, so no two positions are equal. */
+/** Position of the last trade on a page of a list across markets. The row number makes each position unique. */
 export type TradePlace = {
   /** Time by which the list is ordered. */
   readonly atMs: number
@@ -135,8 +135,8 @@ export async function newestPendingTrades(
 }
 
 /**
- * Counts a trader's settled trades with other traders, at most `limit` per side. Counts only trades matched at
- * `sinceMs` or later.
+ * Counts a trader's settled trades that matched at `sinceMs` or later. Does not count trades of the trader with
+ * themselves. Counts at most `limit` trades as buyer and `limit` as seller.
  */
 export async function settledTradesOf(
   database: Database,
@@ -275,7 +275,7 @@ async function listed(
   return rows.map(tradeOfRow)
 }
 
-/** Returns the traders, terms and orders of a trade. */
+/** Returns the id, terms, traders and order hashes of the trade in a row. */
 export function termsOfRow(row: TradeTermsRow) {
   const marketId = hexOf(row.market_id) as MarketId
   return {

@@ -1,7 +1,7 @@
 /**
- * Pages of a user's trades across markets. Trades are ordered by time, `seq`, fill and row number. No two trades are
- * equal in this order, so no page repeats or skips a trade of the same millisecond. The database appends the row number
- * to every index.
+ * Pages of a user's trades across markets, sorted by time, `seq`, fill and row number. No two trades have the same
+ * place in this order, so no page repeats or skips a trade of the same millisecond. The database appends the row number
+ * to every index, so no index needs a column for it.
  */
 
 import { type Address, type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
@@ -77,7 +77,7 @@ type Row = Pick<
     readonly place: number | string
   }
 
-/** A row with numeric columns as numbers, and the user's role. */
+/** A row whose numeric columns were converted to numbers, with the user's role in the trade. */
 type Placed = Omit<Row, 'seq' | 'matched_at_ms' | 'place'> & {
   readonly seq: number
   readonly matched_at_ms: number
@@ -181,7 +181,8 @@ function recordOf(row: Placed, market: MarketTexts): UserTradeRecord {
   if (kind === null) {
     return { ...common, role, outcome, price, cost, takerSide: row.taker_side }
   }
-  // In a mint both traders buy, and in a merge both sell, so each trader sees their own side of the trade.
+  // In a mint both traders buy, and in a merge both sell. So show the user the side, outcome and price of the user's
+  // own order.
   const leg = role === 'buyer' ? buyerLeg({ kind, outcome }) : sellerLeg({ kind, outcome })
   const isMaker = leg.outcome === outcome
   return {

@@ -1,4 +1,4 @@
-/** Withdrawals by traders on chain: single orders, and all orders below a nonce. */
+/** Reads the orders that traders withdrew on chain: single orders, or all orders below a nonce. */
 
 import type { Address, OrderHash, Uint64 } from '#domain/ids.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
@@ -9,15 +9,15 @@ type Withdrawn = {
    * Nonce below which all orders of the trader are withdrawn; '0' if the trader has never withdrawn orders by nonce.
    */
   readonly beforeNonce: Uint64
-  /** Orders that were withdrawn one by one, at most the requested number. */
+  /** Orders that the trader withdrew one by one; at most `ordersMax` of them. */
   readonly orderHashes: readonly OrderHash[]
-  /** True if the requested order was withdrawn, even if it is not in the list. */
+  /** True if the trader withdrew the requested order individually, even if `orderHashes` does not contain it. */
   readonly isWithdrawn: boolean
 }
 
 /**
- * Returns a trader's withdrawals. Withdrawals apply on the exchange immediately, although the contract applies them
- * only after its delay.
+ * Returns the orders that a trader withdrew on chain. A withdrawal applies on the exchange immediately, although the
+ * contract applies it only after a delay.
  */
 export async function withdrawnBy(
   database: Database,
@@ -30,7 +30,8 @@ export async function withdrawnBy(
 ): Promise<Withdrawn> {
   const { chainId, ordersMax } = args
   const trader = bytesOf(args.trader)
-  // Nonces are decimal text without leading zeros, so the longest text is the largest nonce.
+  // Nonces are decimal text without leading zeros. So a longer text is a larger nonce, and texts of the same length are
+  // compared digit by digit.
   const [epoch] = await select<{ before_nonce: string }>(
     database,
     `select before_nonce from chain_withdrawn_epochs where chain_id = ? and trader = ?
@@ -56,7 +57,7 @@ export async function withdrawnBy(
 }
 
 /**
- * Returns traders with withdrawals on a chain: at most `limit` who withdrew by nonce, and at most `limit` who
+ * Returns traders who withdrew orders on a chain: at most `limit` who withdrew by nonce, and at most `limit` who
  * withdrew single orders.
  */
 export async function withdrawers(

@@ -1,4 +1,6 @@
-/** Sets, clears and reads dead-man switches. Each write can be repeated. */
+/**
+ * Sets, clears and reads dead-man switches (timers that cancel all orders of an address). Each write can be repeated.
+ */
 
 import type { DeadmanSwitch } from '#domain/deadman.ts'
 import type { Address } from '#domain/ids.ts'

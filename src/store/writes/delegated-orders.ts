@@ -1,11 +1,12 @@
 /**
- * Records orders signed by delegates, before the orders reach their markets. So the sum of a delegate's open orders
+ * Records each order signed by a delegate before the order reaches its market. So the sum of a delegate's open orders
  * cannot exceed the limit of the delegation, across all fronts and restarts. Writes run one after another, and each
- * write sees the earlier ones. An order counts in full until the projection has it, then with its remaining quantity.
+ * write sees the earlier ones. An order counts with its full size until the projection of the event log contains it.
+ * From then on, it counts with its remaining quantity.
  *
- * The same order may be submitted several times, even concurrently and with different options. One submission may be
- * refused while another is placed, before the projection has the order. So a reservation counts the submissions of its
- * order, and is deleted when all of them were refused.
+ * The same order may be submitted several times, even concurrently and with different options. The market may refuse
+ * one submission and place another before the projection has the order. So a reservation counts the submissions of its
+ * order. The reservation is deleted when the market has refused all of them.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
@@ -33,7 +34,7 @@ export type DelegatedOrder = {
 type Open = {
   readonly openNotional: bigint
   readonly openOrders: number
-  /** True if the delegate has more rows than one write may read, so that the sum is incomplete. */
+  /** True if the delegate has too many rows to read in one write. The sum is then incomplete. */
   readonly isCrowded?: true
 }
 
@@ -41,13 +42,13 @@ type Open = {
 type DelegatedReserve = { readonly reserved: true } | ({ readonly reserved: false } & Open)
 
 /**
- * If the projection does not have an order this long after its reservation, the order counts as lost between front and
- * market.
+ * Maximum time from a reservation until the projection has the order. After this time, a missing order counts as lost
+ * between front and market.
  */
 const LOST_AFTER_MS = 600_000
 /**
- * Maximum time from the fill of an order until its trades have settled. Until then, a failed trade may return quantity
- * of the order to the book.
+ * Maximum time from the fill of an order until its trades have settled or failed. Until then, the order's row is kept,
+ * because a failed trade may return quantity to the book.
  */
 const RETURNS_WITHIN_MS = 7_200_000
 /** Maximum number of expired rows deleted per write. */
@@ -87,8 +88,8 @@ export async function reserveDelegated(
 }
 
 /**
- * Returns whether the order could be reserved now. Only reads: any client can trigger this check, and a write would
- * delay all other writes.
+ * Returns whether the order could be reserved now. Does not write, because any client can trigger this check, and each
+ * write delays all others.
  */
 export async function checkDelegated(
   database: Database,
@@ -102,7 +103,7 @@ export async function checkDelegated(
   })
 }
 
-/** Compares a new order with the limit of its delegate. `ended` has the hashes of ended orders. */
+/** Checks a new order against its delegate's limit. `ended` contains the hashes of the delegate's ended orders. */
 async function judge(
   all: All,
   order: DelegatedOrder,
@@ -128,8 +129,8 @@ async function knownOf(all: All, { orderHash }: DelegatedOrder): Promise<Known |
 }
 
 /**
- * Counts one more submission of an order that is already reserved. Returns false if the order has no reservation, or
- * one that counts as lost.
+ * Counts one more submission of a reserved order. Returns false if the order has no reservation. If the order counts as
+ * lost, deletes its reservation and returns false.
  */
 async function isReserved(sql: Statements, order: DelegatedOrder): Promise<boolean> {
   const hash = bytesOf(order.orderHash)
@@ -145,8 +146,9 @@ async function isReserved(sql: Statements, order: DelegatedOrder): Promise<boole
 }
 
 /**
- * Ends a submission that the market refused. Deletes the reservation and returns true if no submission of the
- * order is left. If the projection has the order, changes nothing and returns false.
+ * Records that the market refused one submission of an order. If no other submission is left, deletes the reservation
+ * and returns true. Otherwise returns false. If the projection already has the order, changes nothing and returns
+ * false.
  */
 export async function releaseDelegated(
   database: Database,
@@ -165,9 +167,9 @@ export async function releaseDelegated(
 }
 
 /**
- * Returns the number and value of a delegate's open orders, and the hashes of ended orders. Reads a limited number of
- * rows, because all other writes wait while an order is reserved. A reservation deletes the ended orders, so the next
- * call can read further rows.
+ * Sums a delegate's open orders, and returns the hashes of ended orders. Reads at most `DELEGATED_READ_MAX` rows,
+ * because all other writes wait during a reservation. `reserveDelegated` then deletes the rows of the ended orders, so
+ * that its next call reads further rows.
  */
 async function openOf(
   all: All,

@@ -1,6 +1,6 @@
 /**
- * Volumes of events, by which lists are sorted. The volume of an event is the sum over its markets, and is written some
- * seconds after the trades.
+ * Stores the volume of each event, by which lists of events are sorted. It is the sum of the volumes of the event's
+ * markets. It is written some seconds after the trades.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -19,8 +19,8 @@ export const VOLUME_OF_EVENT = `(select coalesce(sum(s.volume_whole), 0) * 10000
 const MARKETS_MAX = 500
 
 /**
- * Sums the volumes of the events of these markets again. The call may be repeated, because it sets the sums and does
- * not add to them.
+ * Recomputes the volume of each event that has one of these markets. Repeating the call is safe, because it sets the
+ * volumes and does not add to them.
  */
 export async function sumEventVolumes(
   database: Database,
@@ -45,8 +45,8 @@ export async function sumEventVolumes(
 }
 
 /**
- * Sums the volumes of all events again, in batches, because the stored sums may not include trades from before a
- * restart.
+ * Recomputes the volumes of all events, in batches. After a restart, the stored volumes may not include the last trades
+ * before it.
  */
 export async function sumAllEventVolumes(database: Database): Promise<void> {
   let [chainId, hash] = [0, Buffer.alloc(32)]

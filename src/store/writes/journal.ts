@@ -20,7 +20,8 @@ export function makeJournal(
       if (await askWrite(writeQueue, 'saveTransaction', { row })) return
       throw new Fault(
         'JOURNAL_CONFLICT',
-        `another process sends transactions with the key of ${row.sender}`,
+        `another process sends transactions with the key of ${row.sender}: each process needs ` +
+          'its own key',
         {
           retryable: true,
         },

@@ -1,6 +1,6 @@
 /**
- * Stores asset prices and marks. A mark is the first price that a source reports at or after a boundary. Prices and
- * marks are written in batches and kept for a limited time.
+ * Stores asset prices and marks. A mark is the first price that a source reports at or after a boundary. A boundary is
+ * a time at which quick markets begin and end. Prices and marks are written in batches and kept for a limited time.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -93,7 +93,7 @@ async function writePrices(database: Database, batch: PriceBatch): Promise<void>
   })
 }
 
-/** Returns the newest `limit` prices of an asset, from the second `sinceSec` on, earliest first. */
+/** Returns the newest `limit` prices of an asset since the second `sinceSec`, sorted from oldest to newest. */
 export async function pricesSince(
   database: Database,
   filter: { readonly asset: string; readonly sinceSec: number; readonly limit: number },
@@ -152,8 +152,8 @@ async function writeMarks(database: Database, batch: MarkBatch): Promise<void> {
 }
 
 /**
- * Returns marks (the first price of a source) at this boundary or later: at most `limit`, latest boundary
- * first.
+ * Returns at most `limit` marks (first prices of sources at a boundary) from the boundary `sinceSec` on, latest
+ * boundary first.
  */
 export async function marksSince(
   database: Database,

@@ -55,7 +55,7 @@ function segmentOf(row: SegmentRow): BookSegment {
   }
 }
 
-/** Returns the number of leaves of a partition that the stored books include. */
+/** Returns how many leaves of a partition's tree the stored books cover. */
 export async function publicBooksEnd(
   database: Database,
   { partition }: { readonly partition: number },
@@ -68,10 +68,10 @@ export async function publicBooksEnd(
   return Number(row?.to_leaf ?? 0)
 }
 
-/** The last event that a book may include: given by its sequence number, or by a time. */
+/** Last point of a market's events that a book may include: a sequence number or a time. */
 type BookMoment = { readonly seq: number } | { readonly atMs: number }
 
-/** Returns the newest stored book of a market that includes no event after this moment. */
+/** Returns the newest stored book of a market that includes no event after this point. */
 export async function publicBookBefore(
   database: Database,
   { marketId, until }: { readonly marketId: MarketId; readonly until: BookMoment },
@@ -88,8 +88,8 @@ export async function publicBookBefore(
 }
 
 /**
- * Returns at most `limit` segments, oldest first. In each segment, the market's last event has a sequence
- * number above `afterSeq`, and a time of `fromMs` or later.
+ * Returns at most `limit` segments in which the market changed, oldest first. In each of them, the market's last event
+ * has a sequence number above `afterSeq`, and a time of `fromMs` or later.
  */
 export async function publicSegments(
   database: Database,

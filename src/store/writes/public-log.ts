@@ -14,7 +14,7 @@ import { rowsOf } from '../engine/prepared.ts'
 import { type Statements, statements } from '../engine/statements.ts'
 
 export type PublicLeaf = {
-  /** Offset of the first event in the leaf. */
+  /** Offset in the event log of the leaf's first event. */
   readonly first: number
   /** Time of the newest event up to this leaf. */
   readonly throughMs: number
@@ -30,7 +30,7 @@ export type PublicTile = {
 export type TreeGrowth = {
   readonly partition: number
   readonly logId: string
-  /** Offset of the first event in the log. */
+  /** Offset in the event log of the public log's first event. */
   readonly beginsAt: number
   readonly from: { readonly size: number }
   readonly to: { readonly size: number; readonly root: Uint8Array; readonly nextOffset: number }
@@ -46,9 +46,9 @@ export type PublishedCheckpoint = {
 }
 
 /**
- * Adds leaves to trees. Repeating the call changes nothing. Each stored tree must equal the tree before the
- * growth, or the tree after it. Otherwise another writer has changed the tree, so the call throws and writes
- * nothing.
+ * Adds leaves to trees. If a stored tree already has the new leaves, it is not changed, so the call can be repeated. If
+ * a stored tree matches neither its state before (`from`) nor after (`to`), another writer has changed it. Then the
+ * call throws and writes nothing.
  */
 export async function growTrees(
   database: Database,
@@ -66,14 +66,14 @@ export async function growTrees(
 type InsertBlobs = (sql: string, rows: readonly (number | Buffer)[][]) => Promise<void>
 
 /**
- * Maximum number of bytes of one statement. Even as hexadecimal text, a statement of this size is far below the
- * smallest default packet limit.
+ * Maximum number of bytes in one statement. Written as hexadecimal text, they take twice the space. This is still far
+ * below the smallest default packet limit of a database server.
  */
 const STATEMENT_BYTES = 1024 * 1024
 
 /**
- * Returns a function that inserts rows with bytes. SQLite binds the bytes directly, because the ORM would write them
- * into the text of a statement, which is slow.
+ * Returns a function that inserts rows with bytes. On SQLite, it binds the bytes without the ORM, because the ORM would
+ * write them into the statement's text, which is slow.
  */
 async function blobInserter(
   store: Statements,
@@ -121,7 +121,8 @@ async function growTree(store: Statements, growth: TreeGrowth, insert: InsertBlo
   if ((known?.size ?? 0) !== from.size || (known !== undefined && known.logId !== logId)) {
     throw new Fault(
       'PUBLIC_LOG_CONFLICT',
-      `the public log of partition ${partition} has ${known?.size ?? 0} entries, not ${from.size}`,
+      `the public log of partition ${partition} in the database must have ${from.size} entries, ` +
+        `but has ${known?.size ?? 0}, or belongs to another event log`,
       { retryable: false },
     )
   }
@@ -144,7 +145,8 @@ async function growTree(store: Statements, growth: TreeGrowth, insert: InsertBlo
     )
     return
   }
-  // If an operator removed another log without its cosigned checkpoints, these would be shown as those of this log.
+  // Delete cosigned checkpoints that belong to another log. They remain if an operator removed only the tree of that
+  // log. They must not be shown for the new log.
   await store.run('delete from public_cosigned where log_partition = ? and checkpoint not like ?', [
     partition,
     `%/${logId}/p${partition}\n%`,
@@ -171,7 +173,10 @@ async function treeIn(
   return row && { logId: row.log_id, size: Number(row.size), root: row.root }
 }
 
-/** Publishes signed checkpoints of stored trees; a checkpoint older than the published one changes nothing. */
+/**
+ * Publishes signed checkpoints. Skips a checkpoint if it does not match the stored tree, or if a newer one is
+ * published.
+ */
 export async function publishCheckpoints(
   database: Database,
   { checkpoints }: { readonly checkpoints: readonly PublishedCheckpoint[] },
@@ -198,8 +203,8 @@ export type CosignedCheckpoint = {
 }
 
 /**
- * Stores cosigned checkpoints. Lines for the same size are added to the stored lines. A smaller checkpoint than the
- * stored one is ignored; a larger one replaces it.
+ * Stores checkpoints with the signature lines of witnesses. A larger checkpoint replaces the stored one, and a smaller
+ * one is ignored. For the same size, the new lines are added to the stored lines.
  */
 export async function storeCosigned(
   database: Database,
@@ -263,8 +268,8 @@ const TREE_COLUMNS =
   't.log_partition, t.log_id, t.begins_at, t.next_offset, t.size, t.root, t.published_size, t.checkpoint, ' +
   'c.size as cosigned_size, c.checkpoint as cosigned'
 /**
- * Ignore a cosigned checkpoint that is larger than the published tree: a rebuild may have made the tree smaller than it
- * was when the checkpoint was cosigned.
+ * Ignores a cosigned checkpoint that is larger than the published tree. Such a checkpoint is older than a rebuild that
+ * made the tree smaller.
  */
 const COSIGNED_JOIN =
   'left join public_cosigned c on c.log_partition = t.log_partition and c.size <= t.published_size'
@@ -355,8 +360,8 @@ export async function publicThroughMs(
 type EventPlace = { readonly partition: number; readonly atMs: number }
 
 /**
- * Returns the position from which to search for the first event of an order; undefined if the database does not have
- * the order.
+ * Returns the partition of an order and the time of its placement. The search for the order's first event in the log
+ * starts there. Returns undefined if the database does not have the order.
  */
 export async function orderPlace(
   database: Database,
@@ -371,8 +376,8 @@ export async function orderPlace(
 }
 
 /**
- * Returns the position from which to search for the match of a trade; undefined if the database does not have the
- * trade.
+ * Returns the partition and the time of a trade. The search in the log for the match that made the trade starts there.
+ * Returns undefined if the database does not have the trade.
  */
 export async function tradePlace(
   database: Database,

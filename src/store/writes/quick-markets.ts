@@ -1,6 +1,7 @@
 /**
- * Quick markets. A market is opened once: opening it again returns the stored market with its first strike. It is also
- * decided only once: the first decision stays, and a contested market accepts only the decision of the oracle.
+ * Stores quick markets. Each market is opened only once: opening it again returns the stored market with its first
+ * strike. Each market is also decided only once: a later decision is ignored. A contested market accepts only the
+ * decision of the oracle.
  */
 
 import assert from 'node:assert/strict'
@@ -77,7 +78,7 @@ export async function resolveQuickMarket(
   return present(database, decided)
 }
 
-/** Records that the price sources contradict each other about a market that is not decided yet. */
+/** Marks an undecided market as contested, because its price sources contradict each other. */
 export async function contestQuickMarket(
   database: Database,
   args: Key & { readonly contested: QuickResolution },
@@ -94,7 +95,7 @@ export async function contestQuickMarket(
   return present(database, args)
 }
 
-/** Records the progress of a quick market on chain; an empty hash keeps the stored hash. */
+/** Records the progress of a quick market on chain. An empty transaction hash keeps the stored hash. */
 export async function noteQuickMarket(
   database: Database,
   noted: Key & {

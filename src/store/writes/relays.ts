@@ -24,8 +24,8 @@ export type OpenedRelay = {
   readonly kind: RelayKind
   readonly owner: Address
   /**
-   * Number that the caller expects for this attempt. A repeated call that arrives late has an old number, so it begins
-   * no further attempt.
+   * Number of the attempt that the caller wants to begin. A repeated call that arrives late has an old number, so it
+   * begins no new attempt.
    */
   readonly attempt: number
   /** Gas limit of the operation. */
@@ -37,8 +37,8 @@ export type OpenedRelay = {
 export type RelayChange = {
   readonly key: RelayKey
   /**
-   * Attempt to which the change belongs. A change of an earlier attempt is ignored. Exception: if the latest attempt
-   * has failed, a confirmation of an earlier attempt is stored.
+   * Attempt to which the change belongs. A change of an earlier attempt is ignored, unless it is a confirmation and the
+   * latest attempt has failed.
    */
   readonly attempt: number
   readonly status: RelayStatus
@@ -53,9 +53,9 @@ export type RelayChange = {
 const REASON_LENGTH_MAX = 1_000
 
 /**
- * Stores an operation before it is sent. If the operation is stored already, returns the stored row
- * unchanged. Exception: if the stored attempt failed and `attempt` is the next number, begins that attempt,
- * and adds its gas to the gas of the earlier attempts.
+ * Stores an operation before it is sent. If the operation is already stored, returns its row unchanged, with one
+ * exception. If the stored attempt failed and `attempt` is the next number, begins a new attempt and adds its gas to
+ * the stored gas.
  */
 export async function openRelay(
   database: Database,
@@ -129,8 +129,8 @@ export async function openRelay(
 }
 
 /**
- * Changes an operation and its claims. Returns false and changes nothing if a later attempt exists. Exception: if the
- * later attempt failed, a confirmation of the earlier attempt is still stored.
+ * Changes an operation and its claims. Returns false and changes nothing if the change belongs to an earlier attempt.
+ * Exception: if the latest attempt failed, a confirmation of an earlier one is stored.
  */
 export async function changeRelay(database: Database, change: RelayChange): Promise<boolean> {
   const { key, attempt, status, txHash, gas, atMs } = change
@@ -201,8 +201,8 @@ export async function unfinishedRelays(
 }
 
 /**
- * Returns the gas that was spent or reserved since this time. Without `owner`, counts the gas of all owners; without
- * `purpose`, the gas of all purposes.
+ * Returns the gas that operations since `sinceMs` have spent or reserved. Without `owner`, counts all owners. Without
+ * `purpose`, counts all purposes.
  */
 export async function relayGasSince(
   database: Database,
@@ -235,7 +235,7 @@ export async function relayGasSince(
   return Number(rows[0]?.gas ?? 0)
 }
 
-/** Returns the transactions of an owner's newest confirmed operations of one kind, newest first. */
+/** Returns the transaction hashes of an owner's confirmed operations of one kind, newest first. */
 export async function confirmedRelaysOf(
   database: Database,
   filter: {

@@ -1,6 +1,7 @@
 /**
- * The settlement thread's notes about unsettled trades. If the thread is killed, its successor reads the notes, so the
- * deadline and the refusal of a trade are not lost. A note is deleted once its trade has ended.
+ * The settlement thread's notes about unsettled trades. A note records how much of the trade's time limit has passed,
+ * and whether the chain refused the trade. If the thread is killed, its successor reads the notes. A note is deleted
+ * once its trade has ended.
  */
 
 import { type MarketId, type TradeId, tradeId } from '#domain/ids.ts'

@@ -1,9 +1,10 @@
 /**
- * Records which bearer tokens were used, for several nodes that share a database. A node claims a token by inserting a
- * row for it; only one node's insert can succeed. Each claim has its own number. So a caller that did not receive the
- * answer can repeat the claim: if the token's row has the number of the claim, the earlier insert succeeded.
+ * Records which bearer tokens were used, for nodes that share a database. A node claims a token by inserting a row for
+ * it. Only one node's insert can succeed. Each claim has its own number. A caller that receives no answer repeats the
+ * claim with the same number. If the token's row has that number, the earlier insert succeeded.
  *
- * Uses before the first claim were not recorded, so tokens issued before the first claim count as used.
+ * Uses are recorded only since the first call of `claimsSince`. So tokens that were issued before that call count as
+ * used.
  */
 
 import type { QueryResult } from '@mikro-orm/core'
@@ -23,12 +24,12 @@ export type NonceClaim = {
 
 type ClaimRow = { readonly key_id: string; readonly nonce: Buffer; readonly claim: Buffer }
 
-/** Key of the row with the time since which uses are recorded. No real key has this empty id. */
+/** Key of a special row that stores the time since which uses are recorded. No API key has an empty id. */
 const SINCE = { keyId: '', nonce: '0'.repeat(32) }
 /** Maximum number of rows per delete statement, so that locks are short. */
 const FORGOTTEN_MAX = 5_000
 
-/** Returns the time since which uses are recorded; starts recording if needed. */
+/** Returns the time since which token uses are recorded. The first call starts the recording. */
 export async function claimsSince(database: Database, nowSec: number): Promise<number> {
   await insert(database, [
     { ...SINCE, claim: Buffer.alloc(8), issuedSec: nowSec, untilSec: nowSec },
@@ -44,12 +45,12 @@ export async function claimsSince(database: Database, nowSec: number): Promise<n
   }
 }
 
-/** Returns for each claim, in order, whether its token was unused. */
+/** Claims tokens. Returns, for each claim in order, true if no other claim has used its token. */
 export async function claimNonces(
   database: Database,
   claims: readonly NonceClaim[],
 ): Promise<boolean[]> {
-  // Insert in sorted order, so that two nodes cannot deadlock.
+  // Insert in sorted order. Otherwise the inserts of two nodes could deadlock.
   const sorted = claims.toSorted((a, b) => (rowKey(a) < rowKey(b) ? -1 : 1))
   if ((await insert(database, sorted)) === claims.length) return claims.map(() => true)
   const marks = claims.map(() => '(?, ?)').join(', ')
@@ -69,8 +70,8 @@ export async function claimNonces(
 }
 
 /**
- * Deletes tokens that expired before `beforeSec`, in small transactions, and returns their number. The rows belong to
- * all nodes. So the database server's clock limits `beforeSec`, in case this node's clock is fast.
+ * Deletes tokens that expired before `beforeSec`, in small transactions, and returns their number. All nodes use these
+ * rows. So the statement also checks the database server's clock, in case this node's clock is fast.
  */
 export async function forgetNonces(database: Database, beforeSec: number): Promise<number> {
   for (let forgotten = 0; ; ) {

@@ -10,8 +10,8 @@ import { type Database, read, transact } from '../engine/database.ts'
 import { rowsOf } from '../engine/prepared.ts'
 
 /**
- * Inserts the row, or replaces a row of an earlier revision with the same nonce. Repeating the call changes nothing.
- * Returns false if a newer row exists.
+ * Inserts the row of a transaction, or replaces a stored row of a lower revision. Repeating the call changes nothing.
+ * Returns false if the stored row has a higher revision.
  */
 export async function saveTransaction(
   database: Database,
@@ -104,9 +104,8 @@ export type JournalFilter = {
 }
 
 /**
- * Returns the transactions of a key that are open or were mined in the newest blocks, and the highest used nonce of the
- * key (-1 if none). The newest blocks are the block of the key's newest mined transaction, and the `watchBlocks` blocks
- * before that block.
+ * Returns a key's open transactions, its transactions in the newest blocks, and its highest used nonce (-1 if none).
+ * The newest blocks end with the block of the key's newest mined transaction, and begin `watchBlocks` blocks earlier.
  */
 export async function journalOf(
   database: Database,

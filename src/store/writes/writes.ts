@@ -60,7 +60,9 @@ export type WriteName = keyof typeof WRITERS
 export type Takes<Name extends WriteName> = Parameters<(typeof WRITERS)[Name]>[1]
 export type Answers<Name extends WriteName> = Awaited<ReturnType<(typeof WRITERS)[Name]>>
 
-/** Message to the write queue. If the role that requests the write has a lease, the write runs under that `lease`. */
+/**
+ * Message to the write queue. With a `lease`, the write fails if another node has taken the lease of the sender's role.
+ */
 export type WriteTask = { readonly write: string; readonly args: object; readonly lease?: Lease }
 
 /** Runs one task. Faults are returned and not thrown, because a thrown error does not reach another thread intact. */

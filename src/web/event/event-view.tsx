@@ -19,7 +19,7 @@ import { emojiOf, gapWords } from './event-words.ts'
 
 export function EventView({ slug }: { readonly slug: string }) {
   const [shown] = useState(() => signal<EventDetail | 'missing' | undefined>(undefined))
-  // Reads the event again whenever the number of markets changes, because a new market may belong to it.
+  // Read the event again whenever the number of markets changes, because a new market may belong to the event.
   const count = markets.value?.length
   const chainId = chain.value?.chainId
   useEffect(() => {
@@ -111,7 +111,10 @@ function Head({ event, rows }: { readonly event: EventDetail; readonly rows: rea
   )
 }
 
-/** The figures of an exclusive event. At most one market pays, so the YES prices should add up to at most a dollar. */
+/**
+ * Shows the sum of the YES prices of an exclusive event. At most one of its markets pays, so the sum should be at most
+ * one dollar.
+ */
 function ExclusiveFigures({ rows }: { readonly rows: readonly Market[] }) {
   const { yesSum, unpriced } = eventPrices(rows)
   return (

@@ -100,7 +100,7 @@ function Name({ market }: { readonly market: Market }) {
   )
 }
 
-/** Links to the market's event, except in the view of that event. */
+/** Shows a link to the market's event. The event's own view shows no such link. */
 function OfEvent({ market }: { readonly market: Market }) {
   const { event } = market
   if (event === null || event === undefined || route.value.view === 'event') return null

@@ -12,8 +12,8 @@ export type Filter = {
   readonly status: 'open' | 'over' | 'all'
   readonly sort: Sort
   /**
-   * True to reverse the default order. By default, `sort` puts the most traded, the soonest to end, the most likely or
-   * the newest market first.
+   * True to reverse the order of the list. Without reversal, the first market is the most traded (`volume`), the most
+   * likely (`chance`), the soonest to end (`ends`) or the newest (`newest`).
    */
   readonly isReversed: boolean
   /** True to list only markets on the watchlist. */

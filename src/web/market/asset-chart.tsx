@@ -62,8 +62,8 @@ export function AssetChart({ quick }: { readonly quick: QuickModel }) {
 }
 
 /**
- * Shows a note if a market has ended and no prices between its start and its end are known. The chart then has only a
- * straight line between the start price and the end price.
+ * Shows a note if the market has ended and all its prices between start and end are unknown. The chart is then only a
+ * straight line from the start price to the end price.
  */
 function Gap(props: { readonly market: QuickMarket | undefined; readonly quick: QuickModel }) {
   const { market, quick } = props
@@ -120,8 +120,8 @@ function drawAsset(place: HTMLElement, strikePrice: number) {
           return price === undefined ? { time } : { time, value: price / DOLLAR }
         }),
       )
-      // The chart library's automatic time range would leave out the future part, which has no prices. So the range is
-      // set here.
+      // By default, the chart library shows only times that have prices. The chart must also show the future part of
+      // the market, so the range is set here.
       chart.timeScale().setVisibleLogicalRange({ from: 0, to: steps.length })
     },
     destroy() {

@@ -17,8 +17,8 @@ const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyl
 const dateOf = (time: Time): Date => new Date(Number(time) * 1_000)
 
 /**
- * Highest tick mark type that stands for a date. The chart library numbers the types for years, months and days first,
- * then the types for times.
+ * Largest tick mark type that gets a date as its label. The chart library's types for years, months and days have lower
+ * numbers than its types for times.
  */
 const DAY_MARK = 2
 

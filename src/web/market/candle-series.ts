@@ -26,8 +26,8 @@ const POINTS_MAX = 1_500
 const FLAT_POINTS = 60
 
 /**
- * Returns the candle of a trade's interval, including the trade. Returns undefined if that interval is older than the
- * last candle.
+ * Returns the candle that contains the trade: `last` with the trade added, or a new candle after `last`. Returns
+ * undefined if the trade belongs before `last`.
  */
 export function nextCandle(
   last: Candle | undefined,
@@ -85,7 +85,8 @@ export function withoutHoles(
   for (const [at, candle] of candles.entries()) {
     filled.push(candle)
     const endSec = candles[at + 1]?.timestamp ?? untilSec + intervalSec
-    // After a long time without trades, limit the filled candles to the maximum number of points.
+    // A chart has at most `POINTS_MAX` points. So if the gap before the next candle is longer, fill only the last
+    // `POINTS_MAX` intervals of the gap.
     const first = Math.max(candle.timestamp + intervalSec, endSec - POINTS_MAX * intervalSec)
     for (let sec = first; sec < endSec; sec += intervalSec) filled.push(flat(sec, candle.close))
   }
@@ -104,7 +105,9 @@ function flat(timestamp: number, price: number): Candle {
   return { timestamp, open: price, high: price, low: price, close: price }
 }
 
-/** Returns the shortest interval at which all candles since the market's creation fit into a chart. */
+/**
+ * Returns the chart's initial interval. An older market gets a longer interval, so that the chart needs fewer candles.
+ */
 export function firstInterval(ageSec: number): Interval {
   if (ageSec <= 6 * 3_600) return '1m'
   if (ageSec <= 2 * 86_400) return '15m'

@@ -67,7 +67,7 @@ export function drawChart(place: HTMLElement, first: ChartColours): DrawnChart {
       })
       markers = drawn.map((series) => createSeriesMarkers(series as ISeriesApi<'Line'>, []))
       showMarks()
-      // A mark is as wide as its text, so leave some room before the first candles.
+      // A mark may be wider than its candle, because it includes text. So leave some space before the first candle.
       const bars = new Set(all.flatMap((candles) => candles.map(timeOf))).size
       if (bars === 0) return
       chart

@@ -14,12 +14,12 @@ type DepthPoint = {
 
 export type Depth = {
   /**
-   * Prices at the left and right edges of the chart. If both sides of the book have orders, the mid is in the middle of
-   * the chart.
+   * Prices at the left and right edges of the chart. They are equally far from the mid, unless an edge is limited to 0
+   * or one dollar.
    */
   readonly low: number
   readonly high: number
-  /** Number of shares at the upper edge of the chart. */
+  /** The larger total of the two sides, in millionths of a share. The upper edge of the chart stands for this total. */
   readonly largest: bigint
   /** Best first. */
   readonly bids: readonly DepthPoint[]

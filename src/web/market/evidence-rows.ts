@@ -9,7 +9,10 @@ export type EvidenceRow = {
   readonly source: string
   readonly start: PriceObservation | null
   readonly end: PriceObservation | null
-  /** Price move in basis points between the start and the end; null unless both prices were reported. */
+  /**
+   * Price move in basis points between the start and the end; null if the start price or the end price was not
+   * reported.
+   */
   readonly moveBps: number | null
   readonly counted: boolean
   /** True if the prices of this source decided the outcome. */

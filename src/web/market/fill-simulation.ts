@@ -16,11 +16,11 @@ export type Fill = {
   /** Size that does not fill on arrival, in millionths of a share. */
   readonly rest: number
   /**
-   * Cost for a buyer or proceeds for a seller, in millionths of a dollar. Each level is rounded as the exchange rounds
-   * it.
+   * Cost for a buyer or proceeds for a seller, in millionths of a dollar. The amount at each level is rounded as in the
+   * exchange.
    */
   readonly cost: bigint
-  /** Part of `filled` that may match orders of the other outcome, in millionths of a share. */
+  /** Maximum part of `filled` that comes from orders of the other outcome, in millionths of a share. */
   readonly implied: number
   /** Average price of the filled part, rounded against the trader; undefined if nothing fills. */
   readonly average: number | undefined
@@ -40,7 +40,8 @@ export function simulateFill({ side, price, size }: Meeting, levels: Iterable<Le
   for (const level of levels) {
     if (rest <= 0 || (side === 'buy' ? level.price > price : level.price < price)) break
     const taken = level.size < BigInt(rest) ? Number(level.size) : rest
-    // In a merge the exchange rounds the taker's amount down, because it rounds the maker's amount up.
+    // A sell that matches an implied level is a merge. In a merge, the exchange rounds the maker's amount up and gives
+    // the rest to the taker. So the taker's amount is rounded down here.
     const rounded = side === 'sell' && level.implied ? notionalFloor : costCeil
     cost += BigInt(rounded(level.price as Price, taken as Shares))
     if (level.implied) implied += level.implied < BigInt(taken) ? Number(level.implied) : taken

@@ -1,4 +1,7 @@
-/** Levels of a book that orders of the other outcome imply, in a complementary market. */
+/**
+ * Implied levels: in a complementary market, an order of one outcome also counts in the book of the other outcome.
+ * There it is on the opposite side, at one dollar minus its price.
+ */
 
 import type { Level } from '#client/answers.ts'
 import { ONE } from '#domain/money.ts'
@@ -10,12 +13,15 @@ type PlacedOrder = {
   readonly remainingSize: number
 }
 
-/** Adds the implied size to each level: the level's size minus the size at the same price in the outcome's own book. */
+/**
+ * Returns the levels with the field `implied`: the level's size minus the size at the same price in the outcome's own
+ * book.
+ */
 export function withImplied(levels: readonly Level[], own: readonly Level[]): readonly Level[] {
   const sizes = new Map(own.map(({ price, size }) => [price, size]))
   return levels.map(({ price, size }) => {
     const rest = size - (sizes.get(price) ?? 0n)
-    // One of the two books may be a message ahead of the other, so the difference may be negative.
+    // One of the two books may already include an update that the other lacks, so the difference may be negative.
     return { price, size, implied: rest > 0n ? rest : 0n }
   })
 }

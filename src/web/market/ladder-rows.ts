@@ -11,7 +11,7 @@ export type LadderRow = {
   readonly depth: number
   /** Part of the row's size that belongs to orders of the account. */
   readonly own: bigint
-  /** Part of the row's size that orders of the other outcome imply. */
+  /** Part of the row's size that comes from orders of the other outcome. */
   readonly implied: bigint
 }
 

@@ -99,7 +99,7 @@ function Row(
     readonly kind: 'bid' | 'ask'
     readonly tab: boolean
     readonly pick: PickLevel
-    /** Name of the opposite outcome, whose orders imply levels. */
+    /** Name of the other outcome. In a complementary market, its orders also count in the rows. */
     readonly other: string
   },
 ) {

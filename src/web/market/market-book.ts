@@ -13,8 +13,8 @@ export type Outcome = 'YES' | 'NO'
 
 export type BookFrame = {
   /**
-   * The best levels of a side, best first. In a complementary market they include the levels that orders of the other
-   * outcome imply.
+   * The best levels of each side, best first. In a complementary market they include implied levels, which come from
+   * orders of the other outcome.
    */
   readonly bids: readonly Level[]
   readonly asks: readonly Level[]
@@ -33,12 +33,15 @@ export function makeMarketBook(
   /** The outcome's own book, without implied levels. Used only in a complementary market. */
   let plain: LocalBook | undefined
 
-  /** Returns the best `count` levels of a side, or all levels; undefined until the book has arrived. */
+  /**
+   * Returns the best `count` levels of a side. If `count` is undefined, returns all levels. Returns undefined until the
+   * stream has sent the book.
+   */
   function levelsOf(side: 'bids' | 'asks', count?: number): readonly Level[] | undefined {
     const levels = live?.[side](count)
     if (levels === undefined || !isComplementary.peek()) return levels
-    // The book with implied levels contains every level of the outcome's own book. So the best `count` levels of the
-    // outcome's own book are enough.
+    // The best `count` levels of the outcome's own book (`plain`) are enough. Each of its levels is also in the book
+    // with implied levels (`live`), so its deeper levels are not in `levels`.
     return plain === undefined ? undefined : withImplied(levels, plain[side](count))
   }
 
@@ -66,8 +69,8 @@ export function makeMarketBook(
           follow(implied ? { implied } : {}, (received) => {
             live = received
           }),
-          // The stream sends total sizes. The implied part of a level is its total size minus its size in the outcome's
-          // own book, so the page also subscribes to that book.
+          // The book with implied levels has only total sizes, which include orders of the other outcome. To compute
+          // their part, the page subtracts the sizes in the outcome's own book. So it subscribes to that book, too.
           ...(implied
             ? [
                 follow({}, (received) => {

@@ -118,8 +118,8 @@ function Outcome({ model, quick }: { readonly model: MarketModel; readonly quick
 }
 
 /**
- * Shows the chance of an outcome. The chance of NO is 100% minus the chance of YES. Each outcome has its own last
- * price.
+ * Shows the chance and the last price of an outcome. The chance of NO is always 100% minus the chance of YES. The last
+ * price is that of the outcome's own trades.
  */
 function Chance(props: {
   readonly model: MarketModel
@@ -149,8 +149,8 @@ function Chance(props: {
 }
 
 /**
- * Returns the best bids, the best asks and the last prices of the market. For the chosen outcome, the best prices come
- * from the live book.
+ * Returns the best bid, the best ask and the last price of both outcomes. For the chosen outcome, the best bid and the
+ * best ask come from the live book. The other values come from `market`.
  */
 function liveOf({ book, outcome }: MarketModel, market: Market) {
   const frame = book.value

@@ -66,7 +66,8 @@ export function createMarketModel(marketId: string): MarketModel {
     try {
       resolution.value = await reader.resolution.status(marketId)
     } catch {
-      // The chain may be unreachable. The known values stay, and the next event of the market causes another read.
+      // The read may fail because the chain is unreachable. The last known resolution stays, and the market's next
+      // event causes another read.
     }
   }
 

@@ -73,7 +73,7 @@ function isOwn(address: string): boolean {
   return account.value?.address.toLowerCase() === address.toLowerCase()
 }
 
-/** Number of the account's latest activities that are searched for activities in this market. */
+/** Number of the account's latest activities to read. Only those in this market are shown. */
 const LISTED = 100
 
 /** The account's activity in the market. It is read again whenever the position changes. */

@@ -28,7 +28,7 @@ export function makeMarketTape(marketId: string, settled: () => void) {
         reason: '',
         ts: timestamp * 1_000,
       }))
-      // Trade statuses from the stream are newer than those in the list of past trades.
+      // If the tape already has a trade from the stream, keep the stream's version, because its status is newer.
       tape.value = joinTapes(tape.value, read)
     } catch (error) {
       showError(error)

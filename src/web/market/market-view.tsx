@@ -31,8 +31,8 @@ type Part = (typeof PARTS)[number]
 const PART_WORDS = { chart: 'Chart', book: 'Book', trade: 'Trade', info: 'Info' } as const
 
 /**
- * Makes the models of a market's view, which run while the view is shown. Also returns the functions that prepare the
- * order ticket.
+ * Makes the models of a market's view and runs them while the view is shown. Also returns the functions that prepare
+ * the order ticket.
  */
 function useMarket(marketId: string) {
   const { model, ticket, submitting, quick } = useMemo(() => {

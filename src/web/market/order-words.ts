@@ -38,8 +38,8 @@ function shortageWords(message: string): string | undefined {
 }
 
 /**
- * Matches the exchange's message that a delegate's open orders exceed their limit. On this page the delegate is the
- * session key.
+ * Matches the exchange's message that the open orders of a delegate would exceed the delegate's limit. On this page the
+ * delegate is the session key.
  */
 const SESSION_FULL = /open orders of the delegate are worth (\d+);.* its limit of (\d+)/
 

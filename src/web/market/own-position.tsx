@@ -108,8 +108,8 @@ function sellColumn(prepare: (intent: TradeIntent) => void): Column<Holding> {
 }
 
 /**
- * Returns the current value of one share. In a decided market this is one dollar or nothing, otherwise the mid, or the
- * last price if there is no mid.
+ * Returns the current value of one share; undefined if it is unknown. In a decided market, a share is worth one dollar
+ * or nothing. Otherwise its value is the mid, or the last price if there is no mid.
  */
 function priceOf(model: MarketModel, which: 0 | 1): number | undefined {
   const winner = model.resolution.value?.winningOutcome

@@ -1,6 +1,6 @@
 /**
- * The account's shares in a market. After a transaction, the shares are read again until the indexer has processed the
- * transaction.
+ * The account's shares in a market. After a transaction, the shares are read several times until they change, because
+ * the indexer processes the transaction a little later.
  */
 
 import { effect, signal, untracked } from '@preact/signals'
@@ -14,7 +14,7 @@ export type OwnPosition = Pick<UserPosition, 'yesShares' | 'noShares' | 'yesCost
 const NO_POSITION: OwnPosition = { yesShares: 0, noShares: 0, yesCost: 0, noCost: 0 }
 
 const POSITION_MS = 15_000
-/** Pauses before further reads of the position, to wait until the indexer has processed a transaction. */
+/** Pauses between repeated reads of the position, while the indexer processes a transaction. */
 const INDEXED_MS = [300, 700, 1_500]
 
 export function makeOwnShares(marketId: string) {
@@ -38,7 +38,7 @@ export function makeOwnShares(marketId: string) {
 
   return {
     position,
-    /** Reads the position until it has changed, or the last pause is over. */
+    /** Reads the position now, and again after each pause of `INDEXED_MS` until it has changed. */
     readSoon(): void {
       const before = position.peek()
       const again = async (pauses: readonly number[]): Promise<void> => {
@@ -51,7 +51,7 @@ export function makeOwnShares(marketId: string) {
       }
       void again(INDEXED_MS)
     },
-    /** Reads the position every 15 s, and immediately if the user switches to another account. */
+    /** Reads the position every `POSITION_MS` while the page is visible, and immediately when the account changes. */
     follow(): () => void {
       isOver = false
       const stop = effect(() => {

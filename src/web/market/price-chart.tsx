@@ -153,7 +153,7 @@ function follow(followed: Followed): () => void {
     const fresh = newerThan(tape, seen)
     seen = tape[0]
     if (fresh.length > 0 && !isTraded) {
-      // After the first trade, the chart shows trades instead of the mid.
+      // The first trade has arrived. Draw the trades instead of the mid.
       draw()
       return
     }

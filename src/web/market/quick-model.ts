@@ -22,7 +22,7 @@ const LISTED_MAX = 100
 export type QuickModel = {
   /** The quick market; undefined until it is found. */
   readonly market: Signal<QuickMarket | undefined>
-  /** The market of the same asset that is running now, if it is not the market of this view. */
+  /** The quick market of the asset that runs now, if it is not the market of this view; otherwise undefined. */
   readonly next: ReadonlySignal<QuickMarket | undefined>
   readonly price: ReadonlySignal<number | undefined>
   /** Prices of the asset since the start of the market, oldest first. */
@@ -105,8 +105,8 @@ export function createQuick(model: MarketModel): QuickModel {
     start() {
       const assets = computed(() => config.value?.quickMarkets?.assets.join() ?? '')
       /**
-       * Status of a quick market; undefined for any other market. The quick market is read whenever this status
-       * changes, because the message about the market's end may have been lost.
+       * Status of this view's market; undefined if it is not a quick market. When the status changes, the quick market
+       * is read again, because the stream's message about the end of the market may have been lost.
        */
       const status = computed(() =>
         model.market.value?.quick ? model.market.value.status : undefined,

@@ -55,7 +55,10 @@ export function applyTrades(
   }
 }
 
-/** Merges two lists of trades, newest first. If both contain a trade, the version in `first` is kept. */
+/**
+ * Merges two lists of trades, newest first. If both contain a trade, keeps the version in `first`, but takes a missing
+ * `takerSide` from `second`.
+ */
 export function joinTapes(
   first: readonly TapeTrade[],
   second: readonly TapeTrade[],
@@ -73,8 +76,8 @@ function newestFirst(a: TapeTrade, b: TapeTrade): number {
 }
 
 /**
- * Returns a number that orders trades with the same time. The id of a trade consists of market, sequence number and
- * fill.
+ * Returns the sort key for trades with the same time. The id of a trade has three parts: market, sequence number of the
+ * event, and index of the fill.
  */
 function placeOf({ tradeId }: TapeTrade): number {
   const [, seq = '0', fill = '0'] = tradeId.split('-')
@@ -88,9 +91,9 @@ type OwnLeg = {
 }
 
 /**
- * Returns the side, outcome and price of the account's part of a trade. `outcome` and `price` are the maker's. In a
- * mint, `seller` is the taker, who bought the other outcome. In a merge, `buyer` is the taker, who sold the other
- * outcome.
+ * Returns the side, outcome and price of a trade as the account sees them. The trade contains the outcome and price of
+ * the maker's order. In a mint, both traders buy: the field `seller` is the taker, who buys the other outcome. In a
+ * merge, both traders sell: the field `buyer` is the taker, who sells the other outcome.
  */
 export function ownLegOf(
   {

@@ -35,7 +35,7 @@ type TicketFields = {
   readonly price: Signal<string>
   readonly size: Signal<string>
   readonly best: ReadonlySignal<{ readonly bid: number; readonly ask: number }>
-  /** Increases after changes of the book, so that the estimate is computed again. */
+  /** Counter that increases after changes of the book. Each increase causes a new estimate. */
   readonly pulse: Signal<number>
 }
 
@@ -44,7 +44,8 @@ export function makeTicketEstimate(model: MarketModel, fields: TicketFields) {
 
   const worst = computed(() => worstPrice(side.value, best.value, slippage.value))
   /**
-   * Price of the order. For a limit order, the typed price; for a market order, the worst price that the order accepts.
+   * Price of the order. A limit order has the price that the user typed. A market order has the worst price that it
+   * accepts.
    */
   const priceRead = computed<Read>(() => {
     if (kind.value === 'limit') return readCents(price.value)

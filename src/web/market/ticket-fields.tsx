@@ -17,8 +17,8 @@ function Field(props: {
   readonly type: (text: string) => void
   readonly keys?: (event: KeyboardEvent) => void
   /**
-   * The number that the page parsed from the typed text. Shown if the text has thousands separators, which could be
-   * misread.
+   * The number that the page parsed from the typed text, shown for the user to check. Set only if the text has
+   * thousands separators, because a separator could be mistaken for the decimal point.
    */
   readonly understood?: string | undefined
   readonly children?: ComponentChildren
@@ -161,7 +161,7 @@ export function SizeFields({ model, ticket }: Props) {
   )
 }
 
-/** Dollars that a click on each button adds, in millionths. */
+/** Amounts that the buttons add to the typed amount, in millionths of a dollar. */
 const STEPS = [10_000_000, 100_000_000, 1_000_000_000]
 /** Percentages of the account's shares that can be chosen with one click. */
 const PARTS = [25, 50, 75]

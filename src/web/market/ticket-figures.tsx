@@ -13,8 +13,8 @@ export function TicketFigures(props: {
   const isBuy = ticket.side.value === 'buy'
   const found = ticket.estimate.value
   const fill = found?.fill
-  // A market order costs only what fills now. The cost of a limit buy also includes the unfilled part, at the order's
-  // price.
+  // For a market order, show only the cost of the part that fills now. The cost of a limit buy also includes the
+  // unfilled part, at the order's price.
   const cost = isMarket ? (fill?.cost ?? 0n) : (found?.cost ?? 0n)
   const payout = found === undefined ? 0n : isMarket ? BigInt(found.fill.filled) : found.payout
   const profit = payout - cost

@@ -32,8 +32,8 @@ export type TicketModel = {
   readonly estimate: Signal<Estimate | undefined>
   choose(side: TicketSide): void
   /**
-   * Returns the number of shares that an amount can pay for at the order's own price. This price is the worst case, so
-   * later changes of the book do not matter.
+   * Returns the number of shares that an amount can pay for at the order's own price. No fill has a worse price, so the
+   * amount suffices even if the book changes.
    */
   affordable(amount: bigint): number | undefined
   typePrice(text: string): void
@@ -41,8 +41,8 @@ export type TicketModel = {
   typeAmount(text: string): void
   step(direction: 1 | -1): void
   /**
-   * Prepares a market order for this outcome. For a sell, sets the size to all held shares as soon as their
-   * number is known.
+   * Prepares a market order with the side and outcome of the intent. For a sell, sets the size to all held shares as
+   * soon as their number is known.
    */
   prepare(intent: TradeIntent): void
   /** Prepares a limit order at a price that the user chose in the book. */
@@ -68,14 +68,14 @@ export function createTicket(model: MarketModel): TicketModel {
   const best = bestOf(model)
   /** Increases when the book has changed, but at most once per `ESTIMATE_MS`. */
   const pulse = signal(0)
-  /** Field that the user typed last, size or amount. The other field is computed from it. */
+  /** The field in which the user typed last: size or amount. The other field is computed from it. */
   let typed: 'size' | 'amount' = 'amount'
   let isPriceTyped = false
 
   const estimating = makeTicketEstimate(model, { kind, side, slippage, price, size, best, pulse })
   const { priceRead, meantPrice, fault, estimate, sharesOf, amountOf } = estimating
 
-  /** Computes the amount from the size, or the size from the amount, depending on which the user typed. */
+  /** Computes the field in which the user did not type: the amount from the size, or the size from the amount. */
   function relate(): void {
     const at = priceRead.peek()
     if (!('value' in at)) return
@@ -95,7 +95,10 @@ export function createTicket(model: MarketModel): TicketModel {
     amount.value = 'value' in wanted ? plainText(amountOf(wanted.value, at.value)) : ''
   }
 
-  /** True while the sale of all shares waits for the position to be read. */
+  /**
+   * True if the ticket is to sell all held shares, but their number is not known yet. Once the position is read, their
+   * number becomes the size.
+   */
   let isAllSold = false
   function sellAll(): void {
     const held = heldShares(model)

@@ -6,7 +6,7 @@ import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 const STEP = 1_000
 
 type Best = {
-  /** Best bid; 0 if there is none. The next field is the best ask, also 0 if there is none. */
+  /** `bid` is the best bid, and `ask` is the best ask. Each is 0 if its side of the book is empty. */
   readonly bid: number
   readonly ask: number
 }

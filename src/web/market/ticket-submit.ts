@@ -30,8 +30,8 @@ export type Submitting = {
   readonly stage: { readonly value: Stage }
   readonly faults: { readonly value: readonly string[] }
   /**
-   * Warning that the trader sees before the order is signed. If the trader submits the same order again, the submission
-   * continues.
+   * Warning about the order in the ticket. The first `submit` only shows the warning. The next `submit` of the same
+   * order signs and sends it.
    */
   readonly warning: { readonly value: string | undefined }
   submit(): Promise<void>
@@ -42,12 +42,18 @@ export type Submitting = {
 export function createSubmitting(model: MarketModel, ticket: TicketModel): Submitting {
   const stage = signal<Stage>('idle')
   const faults = signal<readonly string[]>([])
-  /** The warning that is shown, and the order that it is about. */
+  /**
+   * The last warning, and the order to which it applies. If the user changes the order in the ticket, the warning is
+   * hidden.
+   */
   const warned = signal<{ readonly text: string; readonly order: string } | undefined>(undefined)
   const warning = computed(() =>
     warned.value?.order === orderOf(ticket, model) ? warned.value.text : undefined,
   )
-  /** Number of the latest attempt. An attempt with a lower number was abandoned and stops. */
+  /**
+   * Number of the latest attempt. `stopWaiting` increases it. An attempt whose own number is lower was abandoned, so it
+   * stops.
+   */
   let attempt = 0
 
   async function submit(): Promise<void> {
@@ -104,14 +110,14 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
   return { stage, faults, warning, submit, stopWaiting }
 }
 
-/** Signs the order with the session key if that key may sign it, otherwise with the wallet. */
+/** Signs the order with the session key if the key's size limit and lifetime allow it. Otherwise the wallet signs. */
 function signed(client: Client, intent: PlaceIntent): Promise<OrderSubmission> {
   const session = sessionFor(Number(intent.size))
   const { ttlSeconds = LIFE_SEC_MIN, ...terms } = intent
   const now = nowSec.peek()
   if (session === undefined || session.until < now + LIFE_SEC_MIN) return client.orders.sign(intent)
-  // Use a fixed expiration. If the SDK computed the expiration from a lifetime by its own clock, the order could expire
-  // a second after the session key.
+  // Pass a fixed expiration instead of a lifetime. From a lifetime, the SDK computes the expiration with its own clock.
+  // The order could then expire a second after the session key, and the exchange would reject it.
   const expiration = Math.min(session.until, now + ttlSeconds)
   return session.client.orders.sign({ ...terms, expiration } as PlaceIntent)
 }
@@ -137,7 +143,7 @@ function orderOf({ kind, side, price, size }: TicketModel, { outcome }: MarketMo
   return [kind.value, side.value, price.value, size.value, outcome.value].join(' ')
 }
 
-/** Returns the order's unsigned options. Options with default values are left out. */
+/** Returns the options that the order's signature does not cover. Options with default values are left out. */
 function optionsOf({ kind, postOnly, timeInForce }: TicketModel) {
   if (kind.peek() === 'market') return { timeInForce: 'IOC' as const }
   if (timeInForce.peek() !== 'GTC') return { timeInForce: timeInForce.peek() }
@@ -161,7 +167,7 @@ function intentOf(model: MarketModel, ticket: TicketModel, wanted: Estimate): Pl
 function wordsFor(model: MarketModel, ticket: TicketModel, wanted: Estimate): string {
   const side = ticket.side.peek() === 'buy' ? 'Buy' : 'Sell'
   const what = `${side} ${shares(wanted.size)} ${model.outcome.peek()}`
-  // The price of a market order is only its limit, so the message does not name it.
+  // The price of a market order is only the worst price that it accepts, so the message omits it.
   return ticket.kind.peek() === 'market' ? `${what} now` : `${what} at ${cents(wanted.price)}`
 }
 
@@ -174,8 +180,8 @@ function placedWords({ matches, filled }: PlacedOrder, size: number): string {
 }
 
 /**
- * Returns all errors of a rejected order. The rejection names only the first one, so the exchange is asked to validate
- * the order again.
+ * Returns all errors of a rejected order. The rejection contains only the first error, so the exchange is asked to
+ * validate the order again.
  */
 async function faultsOf(
   client: Client,

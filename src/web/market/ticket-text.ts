@@ -36,8 +36,8 @@ export function readCents(text: string): Read {
 }
 
 /**
- * Returns the price in cents that the trader probably meant. The API writes 42 cents as `0.42`, but in this field
- * `0.42` means 0.42 cents.
+ * Returns the price in cents that the trader probably meant, if the typed text looks like a price in dollars. The API
+ * writes 42 cents as `0.42`, but in this field `0.42` means 0.42 cents. Returns undefined for any other text.
  */
 export function meantCents(text: string): string | undefined {
   const typed = text.trim()

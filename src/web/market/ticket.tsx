@@ -102,7 +102,8 @@ function OutcomeChoice({ model, ticket }: Omit<Props, 'submitting'>) {
     const [same, other] = isBuy ? [frame.asks, frame.bids] : [frame.bids, frame.asks]
     if (model.outcome.value === one) return same[0]?.price ?? 0
     if (!model.isComplementary.value) return listed?.[one === 'YES' ? 0 : 1] ?? 0
-    // In a complementary market, the book of one outcome is the mirror image of the other outcome's book.
+    // In a complementary market, an ask for one outcome at p appears in the other outcome's book as a bid at one dollar
+    // minus p.
     return other[0] === undefined ? 0 : ONE - other[0].price
   }
   return (

@@ -25,8 +25,8 @@ export type TradeMark = {
 const NAMED_MAX = 8
 
 /**
- * Returns marks, oldest first. The account's fills with the same candle and side share one mark. Trades of others with
- * the same candle and price also share one mark. More marks would cover the line.
+ * Returns the marks, oldest first. Fills of the account in one candle and on one side share a mark. Trades of others in
+ * one candle and at one price share a mark. A separate mark for each trade would cover the line.
  */
 export function tradeMarks(
   tape: readonly TapeTrade[],

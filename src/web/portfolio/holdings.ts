@@ -1,6 +1,6 @@
 /**
- * Computes the value of positions. In an open market the value follows from the books, in a decided market from the
- * outcome.
+ * Computes the value of positions. In an open market, shares are valued at the prices in the books. In a decided
+ * market, their value follows from the outcome.
  */
 
 import type { Market } from '#protocol/shapes/markets.ts'

@@ -34,9 +34,9 @@ function asNumber(amount: bigint | number | undefined): string {
 }
 
 /**
- * Quotes a cell with untrusted text, such as the question, which the creator of a market chooses. Spreadsheets run text
- * as a formula if it begins with a character such as `=`, also in full-width form or after spaces. An apostrophe in
- * front prevents this.
+ * Quotes a cell with untrusted text, such as a market's question, which the market's creator chose. Spreadsheets run
+ * text as a formula if it begins with a character such as `=`. They do so even if the character has its full-width form
+ * or follows spaces. An apostrophe before the text prevents this.
  */
 function asText(text: string): string {
   const safe = /^\s*[=+\-@＝＋－＠\t\r\n]/.test(text) ? `'${text}` : text

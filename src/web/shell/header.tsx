@@ -57,7 +57,8 @@ function Mark() {
 }
 
 /**
- * Lets the user choose the chain. If the exchange has only one chain, shows a badge instead, but only for a test chain.
+ * Lets the user choose the chain. If the exchange has only one chain, shows a badge for a test chain, and nothing for
+ * any other chain.
  */
 function ChainChoice() {
   const chains = config.value?.chains ?? []

@@ -34,13 +34,16 @@ export const demoTraders = signal<readonly DemoTrader[]>([])
  */
 export const faucetAddress = signal<string | undefined>(undefined)
 
-/** Wallet provider for the devnet's Ethereum node, which every client may use; undefined on other chains. */
+/**
+ * Wallet provider that sends requests to the devnet's Ethereum node; undefined on other chains. Every client may use
+ * that node.
+ */
 export const node = computed(() => {
   const url = chain.value?.rpcUrl
   return url === undefined ? undefined : nodeProvider(url)
 })
 
-/** Client for reads by the account, or for public reads without an account. For writes use `trading`. */
+/** Client that reads as the account. If no account is chosen, it reads public data only. For writes use `trading`. */
 export const client = computed<Client>(() => {
   const chosen = account.value
   return chosen === undefined ? reader : createClient(optionsOf(chosen))
@@ -54,8 +57,8 @@ function optionsOf({ signer }: Account) {
 const tokenClients = new WeakMap<Account, Promise<Client>>()
 
 /**
- * Returns the client for writes. If writes need a token, the wallet signs a text once to create an API key, which is
- * stored in this browser.
+ * Returns the client for writes. If the exchange requires a token for writes, the wallet signs once to create an API
+ * key. This browser stores the key.
  */
 export async function trading(): Promise<Client> {
   const chosen = account.value
@@ -129,7 +132,7 @@ async function choose(chosen: Omit<Account, 'signer'>, kept: string): Promise<vo
   localStorage.setItem(PLACE, kept)
 }
 
-/** Restores the account of the last visit without a prompt of the wallet. */
+/** Restores the account of the last visit without a prompt of the wallet. Also loads the devnet's demo traders. */
 export function startAccounts(): void {
   const [kind, ...rest] = (localStorage.getItem(PLACE) ?? '').split(' ')
   const name = rest.join(' ')

@@ -4,8 +4,8 @@ import { signal } from '@preact/signals'
 
 const TICK_MS = 1_000
 /**
- * Minimum difference between the exchange's clock and this machine's clock that is corrected. A smaller difference is
- * only latency.
+ * Smallest difference between the exchange's clock and this machine's clock that is corrected. Latency can cause
+ * smaller differences, so they are ignored.
  */
 const DIFFERENCE_MS_MIN = 2_000
 

@@ -16,7 +16,7 @@ const RETRY_MS = 3_000
 /** Most traded open events; undefined until they are read. */
 export const events = signal<readonly Event[] | undefined>(undefined)
 
-/** Reads the events for the cards. After a failure, the read is repeated until it has succeeded once. */
+/** Reads the events for the cards. If the first read fails, repeats it every `RETRY_MS` until one succeeds. */
 export async function readEvents(): Promise<void> {
   try {
     const found: Event[] = []

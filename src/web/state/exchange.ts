@@ -43,8 +43,8 @@ export function stream(): SibylStream {
 }
 
 /**
- * Calls the listener after each reconnection of the stream. Data that does not come from the stream must then be read
- * again.
+ * Calls the listener after each reconnection of the stream. The listener must then read again the data that the stream
+ * does not send. Returns a function that removes the listener.
  */
 export function onReconnect(listener: () => void): () => void {
   whenBack.add(listener)
@@ -79,7 +79,7 @@ function measure(live: SibylStream): void {
     (ms) => {
       if (connection.value.state === 'open') connection.value = { state: 'open', roundTripMs: ms }
     },
-    // A failed ping is ignored, because other code shows that the connection is lost.
+    // A failed ping is ignored, because the `closed` event reports a lost connection.
     () => undefined,
   )
 }

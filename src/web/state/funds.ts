@@ -1,4 +1,7 @@
-/** Funds of the account on the chain, its allowances for the exchange, and the stablecoin that is not reserved. */
+/**
+ * The account's funds on the chain, its allowances for the exchange, and the part of its stablecoin that the exchange
+ * has not reserved.
+ */
 
 import { computed, effect, signal, untracked } from '@preact/signals'
 import type { Funds } from '#protocol/shapes/users.ts'
@@ -35,7 +38,8 @@ export async function refreshFunds(): Promise<void> {
     const found = await readFunds(node.value ?? chosen.provider, where, chosen.address)
     read.value = { address: chosen.address, funds: found }
   } catch {
-    // Do not show amounts that may be wrong. If funds are missing, the wallet reports this when it signs.
+    // The last known amounts may be outdated, so the page shows none. Without amounts, the page does not check whether
+    // funds are missing.
     read.value = undefined
   }
 }

@@ -26,15 +26,15 @@ const OTHERS_MAX = 100
  */
 const PAGE_SIZE = 200
 /**
- * Maximum time for which the first read waits for the stream. If the stream is open first, no change is missed and no
- * market is read twice.
+ * Maximum time for which the first read of the markets waits for the subscription to their events. If the subscription
+ * begins first, no change is missed and no second read is needed.
  */
 const STREAM_MS = 1_000
 
 /** The list of markets; undefined until it is read. */
 export const markets = signal<readonly Market[] | undefined>(undefined)
 
-/** True if the list contains all requested markets. Ended markets are included only on request. */
+/** True once the list has been read completely. The list contains ended markets only after `wantEnded`. */
 export const isWhole = signal(false)
 let isEndedWanted = false
 
@@ -49,7 +49,10 @@ export function marketOf(marketId: string): Market | undefined {
 
 const wanted = new Set<string>()
 
-/** Reads a market that may not be in the list. Returns false if the market is not known and cannot be read. */
+/**
+ * Reads a market unless it is already known. Returns false if the read fails, or if another read of the market is in
+ * progress.
+ */
 export async function wantMarket(marketId: string): Promise<boolean> {
   if (marketOf(marketId) !== undefined) return true
   if (wanted.has(marketId)) return false
@@ -76,8 +79,8 @@ function readSoon(ms: number): void {
 }
 
 /**
- * Reads the markets, open ones first. The first read, and the first read after `wantEnded`, show the list
- * page by page as it grows.
+ * Reads the markets, open ones first. While `isWhole` is false, the page shows the growing list after each page of
+ * markets. Otherwise the old list stays until the new list is complete.
  */
 async function readMarkets(): Promise<void> {
   const isFirst = !isWhole.value
@@ -108,7 +111,10 @@ export function wantEnded(): void {
   readSoon(0)
 }
 
-/** Returns the markets with newer states from the stream. */
+/**
+ * Applies tickers from the stream to the markets. Ignores a ticker that is older than the market data that the page
+ * already has.
+ */
 export function applyTickers(
   before: readonly Market[] | undefined,
   tickers: readonly StreamTicker[],
@@ -126,8 +132,8 @@ export function applyTickers(
 export function followMarkets(): void {
   let isReading = false
   const following = stream().market(undefined, ({ type }) => {
-    // A snapshot before the first read of the list is ignored, because that read follows anyway. Every other
-    // message causes a new read.
+    // A snapshot that arrives before the first read begins is ignored, because that read gets the same markets. Every
+    // other message causes a new read.
     if (type !== 'market.snapshot' || isReading) readSoon(SETTLE_MS)
   })
   const start = () => {

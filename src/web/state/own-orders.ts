@@ -75,7 +75,10 @@ export async function cancelOrder(order: StreamOrder): Promise<void> {
   await cancelAll([order])
 }
 
-/** Cancels each order with a separate request, because a request that cancels many orders always needs a token. */
+/**
+ * Cancels each order with a separate request. A single request for many orders needs a token, even if the exchange
+ * requires no token for other requests.
+ */
 export async function cancelAll(orders: readonly StreamOrder[]): Promise<void> {
   const hashes = orders.map(({ orderHash }) => orderHash)
   cancelling.value = new Set([...cancelling.value, ...hashes])

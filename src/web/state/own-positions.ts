@@ -71,8 +71,7 @@ async function readWinner(marketId: string): Promise<void> {
 /** Reads the positions repeatedly while a view shows them. Used as `useEffect(watchPositions, [])`. */
 export function watchPositions(): () => void {
   const stop = effect(() => {
-    // This effect runs again when the account changes, and when one of its orders changes, because the order may have
-    // traded.
+    // Read the positions again when the account or `ownOrders` changes. An order that changed may have traded.
     if (account.value === undefined || chain.value === undefined) {
       positions.value = undefined
       realisedProfit.value = undefined

@@ -17,7 +17,7 @@ const WAIT_MS = 60_000
 export const asking = signal<'stablecoin' | 'shares' | undefined>(undefined)
 
 /**
- * Ensures that the exchange may take `amount` of stablecoin. If a permission is missing, it is requested for the whole
+ * Ensures that the exchange may take `amount` of stablecoin. If the allowance is too small, requests one for the whole
  * balance, so that later purchases need no signature.
  */
 export async function ensureStablecoin(amount: bigint): Promise<void> {
@@ -63,7 +63,7 @@ async function ensure(
   }
 }
 
-/** Waits until the chain shows the permission, which is shortly after the relayer's answer. */
+/** Waits until the permission is visible on the chain. The relayer answers shortly before that. */
 async function untilTrue(isAllowed: () => boolean): Promise<void> {
   const untilMs = Date.now() + WAIT_MS
   for (;;) {

@@ -16,16 +16,16 @@ export const hasPublicLog = signal<boolean | undefined>(undefined)
 const PROOFS_KEPT_MAX = 1_000
 
 /**
- * Minimum time between two requests for the list of logs. An empty list is not final, because an exchange that has just
- * started has no log yet.
+ * Minimum time between two requests for the list of logs. After an empty list the page asks again, because an exchange
+ * that has just started has no log yet.
  */
 const ASK_AGAIN_MS = 10_000
 
 let askedAtMs = Number.NEGATIVE_INFINITY
 
 /**
- * Requests the list of logs to find out whether the log is public. Does nothing for 10 s after a request, or
- * if the log is known to be public.
+ * Requests the list of logs to find out whether the log is public. Does nothing if the log is already known to be
+ * public, or if the last request was less than `ASK_AGAIN_MS` ago.
  */
 export function askForPublicLog(): void {
   const nowMs = performance.now()
@@ -35,7 +35,7 @@ export function askForPublicLog(): void {
     (logs) => {
       hasPublicLog.value = logs.length > 0
     },
-    // After a failure, orders are shown without proofs until the next request.
+    // If the request fails, the page shows the orders without proofs until a later request succeeds.
     () => {},
   )
 }

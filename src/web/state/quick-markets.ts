@@ -43,8 +43,8 @@ function receivePrice(asset: string, message: PriceMessage): void {
 }
 
 /**
- * Returns the market that is shown for an asset after this message. If the message resolves a market that is not shown,
- * nothing changes.
+ * Returns the market to show for an asset after a message. `shown` is the market that the page shows now. If the
+ * message reports the resolution of another market, `shown` is returned.
  */
 export function shownAfter(
   shown: QuickMarket | undefined,

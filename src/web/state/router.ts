@@ -56,8 +56,8 @@ export function marketLink(marketId: string, intent?: TradeIntent): string {
 }
 
 /**
- * Returns the order that the address prepares, and removes it from the address. So a reload or a bookmark prepares no
- * order.
+ * Returns the order that the page's address asks to prepare, and removes it from the address. So a reload or a bookmark
+ * does not prepare the order again.
  */
 export function takeIntent(): TradeIntent | undefined {
   const at = route.peek()
@@ -68,16 +68,17 @@ export function takeIntent(): TradeIntent | undefined {
 }
 
 /**
- * Opens the market or event of a link such as `/m/will-it-rain-3fa9c1d2e4b5` or `/e/who-wins-…`. The server writes the
- * target's id into a meta element of the document.
+ * If the page was opened by a share link, replaces the address by the page's own address of the market or event.
+ * Examples of share links: `/m/will-it-rain-3fa9c1d2e4b5` and `/e/who-wins-…`. The server writes the market's id or the
+ * event's slug into a meta element of the document.
  */
 function followShareLink(): void {
   const kind = /^\/([em])\//.exec(location.pathname)?.[1]
   if (kind === undefined) return
   const name = kind === 'e' ? 'sibyl-event' : 'sibyl-market'
   const target = document.querySelector(`meta[name="${name}"]`)?.getAttribute('content')
-  // Slugs have no capital letters, so no event has the slug `Unknown`. The page then reports that there is nothing at
-  // this address.
+  // If the document names no market or event, use a name that cannot exist: event slugs have no capital letters, and
+  // market ids are hex. The page then reports that there is nothing at this address.
   const link = kind === 'e' ? eventLink(target ?? 'Unknown') : marketLink(target ?? 'unknown')
   history.replaceState(null, '', `/${link}`)
 }

@@ -19,8 +19,8 @@ type SessionKey = {
   /** Unix seconds. */
   readonly until: number
   /**
-   * Maximum size of an order in millionths of a share; 0 for no limit. The next field is the maximum total value of
-   * open orders in millionths of a dollar.
+   * `maxOrderSize` is the maximum size of an order, in millionths of a share. `maxOpenNotional` is the maximum total
+   * value of open orders, in millionths of a dollar. For both, 0 means no limit.
    */
   readonly maxOrderSize: number
   readonly maxOpenNotional: number
@@ -28,7 +28,10 @@ type SessionKey = {
 
 type SessionLimits = {
   readonly hours: number
-  /** Maximum size of an order in shares, as the user typed it. The next field is in dollars. */
+  /**
+   * `maxOrderSize` is the limit in shares, and `maxOpenNotional` the limit in dollars, as the user typed them. Empty
+   * text means no limit.
+   */
   readonly maxOrderSize: string
   readonly maxOpenNotional: string
 }

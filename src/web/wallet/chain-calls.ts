@@ -18,9 +18,9 @@ const MERGE_POSITIONS = '9e7212ad'
 const DISPUTE_ASSERTION = 'a6a22b43'
 /** Parent collection of binary markets: none. */
 const NO_COLLECTION = `0x${'0'.repeat(64)}`
-/** The list of outcome sets in a split or merge: its length, then YES and NO as bit masks. */
+/** The list of outcomes in a split or merge: its length 2, then the bit masks 1 for YES and 2 for NO. */
 const BOTH_OUTCOMES = [2n, 1n, 2n]
-/** Position of `BOTH_OUTCOMES` in the data of the call, in bytes: after the five argument words. */
+/** Offset of `BOTH_OUTCOMES` in the call's arguments, in bytes. Five words of 32 bytes precede it. */
 const BOTH_OUTCOMES_AT = 5n * 32n
 
 /** Encodes the call that allows a contract to take an amount of the sender's stablecoin. */
@@ -43,8 +43,8 @@ export function mergeCall(contracts: Contracts, marketId: string, amount: bigint
 }
 
 /**
- * Encodes the call that disputes a proposal at the oracle. The oracle takes a bond from the sender, as large as the
- * proposer's.
+ * Encodes the call that disputes a proposal at the oracle. The oracle takes a bond from the sender. This bond is as
+ * large as the proposer's bond.
  */
 export function disputeCall({ oracle }: Contracts, assertionId: string, by: string): ChainCall {
   return { to: oracle, data: encode(DISPUTE_ASSERTION, [assertionId, by]) }

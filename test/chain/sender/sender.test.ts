@@ -37,7 +37,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     f.intercept = ({ method }) =>
       method === 'eth_sendRawTransaction' ? Promise.reject(new Error('socket hang up')) : undefined
   }
-  /** Returns the number of this key's transactions in the node's pool. */
+  /** Returns the number of transactions in the node's pending block. */
   const pooled = async (): Promise<number> => {
     const block = (await f.chain.request('eth_getBlockByNumber', ['pending', false])) as {
       transactions: unknown[]
@@ -45,7 +45,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     return block.transactions.length
   }
 
-  it('the sender tracks a transaction until it is confirmed, and reports each step once', async () => {
+  it('the sender reports once that a transaction is mined, and once that it is confirmed', async () => {
     const lane = f.lane()
     const row = await send(lane)
     assert.deepEqual(await kinds(lane), [])
@@ -144,7 +144,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
   })
 
-  it('when the base fee exceeds the fee offered, both fee fields are raised by an eighth or more', async () => {
+  it('if the base fee exceeds a transaction’s maximum fee, the sender raises both transaction fees by at least 12.5%', async () => {
     const lane = f.lane()
     const row = await send(lane)
     const jump = BigInt(row.maxFeePerGas) * 3n
@@ -179,7 +179,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     assert.equal(await pooled(), 1)
   })
 
-  it('if a transaction was signed several times, the sender reports the hash of the version that was mined', async () => {
+  it('if the sender has signed a transaction several times, it reports the hash of the mined version', async () => {
     const lane = f.lane()
     const row = await send(lane)
     await lane.poll()
@@ -209,7 +209,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     assert.equal(answered.length, 1)
     assert.equal(lane.open()[0]?.error, '', answered[0])
     await f.mine()
-    // If a node does not report the transaction yet, the transaction is sent once more.
+    // If the node does not report the mined transaction yet, the sender broadcasts it once more.
     f.intercept = ({ method }, through) =>
       method === 'eth_getTransactionCount'
         ? Promise.resolve('0x0')
@@ -336,7 +336,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     assert.equal(await f.count(), 2)
   })
 
-  it('the sender does not reuse the nonces of sent transactions that are missing from the journal', async () => {
+  it('if a journal restored from a backup lacks sent transactions, the sender does not reuse the transactions’ nonces', async () => {
     const lane = f.lane()
     await send(lane, 'known')
     await send(lane, 'mined')
@@ -413,7 +413,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
   })
 
-  it('the sender does not mistake an Ethereum node that briefly lags behind for a reorg', async () => {
+  it('if an Ethereum node briefly lags behind, the sender does not mistake this for a reorg', async () => {
     const lane = f.lane()
     const row = await send(lane)
     await f.mine(2)
@@ -436,13 +436,13 @@ describe('the transaction sender tracks each transaction until its final outcome
     f.intercept = undefined
     assert.deepEqual(await kinds(lane), [])
     assert(Number(head.number) > 1)
-    // If the chain stays shorter than before for several seconds, it counts as replaced.
+    // If the node reports a shorter chain for `doubtMs`, the sender assumes that the missing blocks were replaced.
     f.intercept = stale
     f.nowMs += 5_000
     assert.deepEqual(await kinds(lane), ['vanished'])
   })
 
-  it('the sender detects no reorg if one Ethereum node lacks a block that another node has built on', async () => {
+  it('if only some answers come from an Ethereum node that lags behind, the sender detects no reorg', async () => {
     const lane = f.lane()
     const undo = await f.chain.snapshot()
     const done = await send(lane)
@@ -452,7 +452,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     await send(lane, 'two')
     await f.mine()
     assert.deepEqual(await kinds(lane), ['mined'])
-    // The newest block comes from a node that is ahead. All other answers come from a node that is behind.
+    // The newest block comes from an up-to-date node. All other answers come from a node that lags.
     const behind: LaneFixture['intercept'] = ({ method, params }) => {
       const [which] = params as unknown[]
       if (method === 'eth_getTransactionReceipt') return Promise.resolve(null)
@@ -466,7 +466,8 @@ describe('the transaction sender tracks each transaction until its final outcome
     f.intercept = undefined
     assert.deepEqual(await kinds(lane), ['succeeded'])
 
-    // A reorg is detected at the first poll whose answers come from a node that is not behind.
+    // While some answers come from a lagging node, the sender reports no reorg. It detects the reorg at the first poll
+    // in which all answers come from an up-to-date node.
     await undo()
     await f.chain.request('evm_increaseTime', [7])
     await f.mine(9)
@@ -494,8 +495,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     await undo()
     await f.chain.request('evm_increaseTime', [7])
     await f.mine(9)
-    // The node still reports the transaction's block of the old branch, and the newest block. It reports no other
-    // block.
+    // The node returns only two blocks: the newest one, and the old branch's block with the transaction.
     f.intercept = ({ method, params }) => {
       const [which] = params as unknown[]
       if (method !== 'eth_getBlockByNumber' || which === 'latest') return undefined
@@ -506,7 +506,7 @@ describe('the transaction sender tracks each transaction until its final outcome
     assert.deepEqual(await kinds(lane), ['vanished'])
   })
 
-  it('a lane refuses a transaction if the lane already has the maximum number of open transactions', async () => {
+  it('the sender refuses another transaction when it has the maximum number of open transactions', async () => {
     const lane = f.lane({ openMax: 2 })
     await send(lane)
     await send(lane)
@@ -515,7 +515,7 @@ describe('the transaction sender tracks each transaction until its final outcome
 })
 
 describe('the sender computes the fees of a transaction', () => {
-  it('a fee raise is at least an eighth, follows a higher requested fee, and never exceeds the limit', () => {
+  it('replacement fees rise by at least an eighth, follow higher suggested fees, and never exceed the limit', () => {
     const old = { maxFeePerGas: 80n, maxPriorityFeePerGas: 8n }
     const cheap = { maxFeePerGas: 10n, maxPriorityFeePerGas: 1n }
     assert.deepEqual(bumpedFees(old, cheap, 1_000n), {

@@ -1,4 +1,4 @@
-/** The artifact of the original contract with which the tests compare ours. */
+/** Loads the compiled original contract, with which the tests compare ours. */
 import { createRequire } from 'node:module'
 import type { Artifact } from '#devnet/artifact.ts'
 

@@ -1,7 +1,7 @@
 /**
  * Makes a chain for one test file. Hardhat's EVM runs inside this process, mines one block per transaction, and listens
- * on no port. Tests use the chain through viem, like any node. `chainOver` gives a chain in another process the same
- * interface, see `test/support/chain.ts`.
+ * on no port. Tests use the chain through viem, like any node. For a chain in another process, `chainOver` makes the
+ * same interface (see `test/support/chain.ts`).
  */
 import { fileURLToPath } from 'node:url'
 import { createHardhatRuntimeEnvironment } from 'hardhat/hre'
@@ -36,7 +36,7 @@ export type Chain = {
   /** Returns one of Hardhat's well-known accounts, which have ether and whose keys are known here. */
   account(index: number): PrivateKeyAccount
   wallet(account: Account): WalletClient<Transport, ChainDefinition, Account>
-  /** Sends a call and returns its receipt; throws a decoded revert. */
+  /** Sends a call and returns its receipt. If the call reverts, throws the decoded reason. */
   send<A extends Abi, F extends ContractFunctionName<A, 'nonpayable' | 'payable'>>(
     from: Account,
     contract: Contract<A>,
@@ -90,7 +90,8 @@ export function chainOver(id: number, transport: Transport, close: () => Promise
     account: devnetAccount,
     wallet,
     async send(from, contract, functionName, args, options) {
-      // The call is simulated to decode a revert. The node signs for its own accounts.
+      // Simulates the call first, so that a revert is decoded and thrown. The node has the keys of its own accounts, so
+      // it signs the transaction.
       const call = {
         address: contract.address,
         abi: contract.abi as Abi,

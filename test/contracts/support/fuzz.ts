@@ -1,23 +1,23 @@
 /**
- * Makes random calls of the contracts and compares the results with the model. In a batch, the contract calls
- * itself once per fill, and the result of each trade, mint and merge is predicted. Between batches, traders
- * fund, spend, approve, revoke, cancel, permit, split, merge and redeem. They also appoint each other's keys
- * as delegates and revoke them. Strangers try calls that they are not allowed to make, and submit permits of
- * other accounts. The clock moves. Two traders have hostile code in their accounts, which also answers for
- * signatures of other keys (EIP-1271). For some batches the collateral becomes hostile (`hostility.ts`).
+ * Makes random calls of the contracts and compares the results with the model. In a batch, the contract calls itself
+ * once per fill. The model predicts the result of each trade, mint and merge. Between batches, traders fund, spend,
+ * approve, revoke, cancel, permit, split, merge and redeem. They also appoint each other's keys as delegates and revoke
+ * them. Strangers try calls that they are not allowed to make, and submit permits of other accounts. The test also
+ * moves the clock. Two traders have hostile code in their accounts, which also answers for signatures of other keys
+ * (EIP-1271). For some batches the collateral becomes hostile (`hostility.ts`).
  *
- * After every transaction, the test checks:
+ * After every batch, the test checks:
  * - the exact result of each fill, in the events and in the value that `settle` returned
- * - for some batches, that a simulation returned the same
+ * - for some batches, that a simulation returned the same results
  * - that the settlement contract has exactly what was sent to it by mistake
  *
- * Every few transactions and at the end, the test checks:
+ * Every few batches and at the end, the test checks:
  * - every balance, allowance, approval and filled amount
  * - that collateral is neither created nor lost
  * - that the conditional tokens have locked exactly one unit for each complete set
  * - that no order is filled beyond its size
  *
- * No balance can differ from the model's, which moves funds by genuine signatures only.
+ * The model moves funds only by genuine signatures, so equal balances show that no forged signature moved funds.
  */
 import assert from 'node:assert/strict'
 import {
@@ -118,8 +118,8 @@ const REPEATER: Hex = `0x${'5e'.repeat(20)}`
 const GAS_MAX = 16_777_216
 const GAS = numberToHex(GAS_MAX)
 /**
- * `FILL_GAS_MAX` is the maximum gas of each additional fill. The worst case is a mint of two orders signed by other
- * keys, with a permit. `BATCH_GAS` is the gas limit of a batch without its fills.
+ * `FILL_GAS_MAX` is the maximum gas of each fill in a batch. The most expensive fill is a mint of two orders signed by
+ * other keys, with a permit. `BATCH_GAS` is the maximum gas of a batch without its fills.
  */
 const FILL_GAS_MAX = 1_300_000
 const BATCH_GAS = 500_000
@@ -179,7 +179,7 @@ export async function fuzz(options: {
   const permitNonces = new Map<Hex, bigint>()
   const delegationNonces = new Map<Hex, bigint>()
   let minted = 0n
-  /** Permits that were submitted before and have no effect any more. */
+  /** Permits that a stranger has already submitted, so another submission has no effect. */
   let used: Permit[] = []
   let now = await chain.now()
   let nonce = 0n
@@ -216,7 +216,10 @@ export async function fuzz(options: {
     return refusalsOf((await chain.request('eth_call', [call, 'pending'])) as Hex)
   }
 
-  /** Sends a call other than a batch, and asserts that it succeeds exactly if `succeeds`. */
+  /**
+   * Sends a call other than a batch. Asserts that the call succeeds if `succeeds` is true, and that it reverts
+   * otherwise.
+   */
   async function call(
     name: string,
     from: Hex,
@@ -300,7 +303,9 @@ export async function fuzz(options: {
     past = []
   }
 
-  /** Resolves the market, redeems all shares of all holders by signature, and asserts that nothing stays locked. */
+  /**
+   * Resolves each market, and redeems all shares of all traders by signature. Asserts that no collateral stays locked.
+   */
   async function closeMarkets(): Promise<void> {
     for (const { id, question } of markets) {
       const winner = random.below(2)
@@ -425,8 +430,8 @@ export async function fuzz(options: {
   }
 
   /**
-   * Returns a mint or a merge of two crossing orders. The price of the fill is for the outcome of either order, at
-   * random.
+   * Returns a mint or a merge of two crossing orders. The price of the fill is for the outcome of one of them, chosen
+   * at random.
    */
   function newSets(): ModelFill | undefined {
     const open = ({ hash, order }: Signed) => amount(model.filled, hash) < order.size
@@ -782,8 +787,8 @@ export async function fuzz(options: {
   }
 
   /**
-   * Returns whether a call with this epoch succeeds now. It fails only if the epoch is higher than the newest one, and
-   * the newest one is not in force yet.
+   * Returns whether the contract accepts this epoch now. The contract refuses it only if the trader's last epoch is not
+   * in force yet and this epoch is higher than the last.
    */
   function takesEpoch(trader: Hex, epoch: bigint): boolean {
     const known = epochOf(trader)
@@ -809,7 +814,7 @@ export async function fuzz(options: {
     }
   }
 
-  /** Returns whether a signature counts: it is not forged, or the code of the account accepts every signature. */
+  /** Returns whether the contracts accept a signature: it is genuine, or the account's code accepts every signature. */
   function isTrue(account: Hex, isForged: boolean): boolean {
     return !isForged || model.credulous.has(account)
   }
@@ -877,7 +882,7 @@ export async function fuzz(options: {
       args: [who, position],
     })
 
-  /** Checks that the settlement contract has neither kept funds nor given any away. */
+  /** Checks that the settlement contract has neither kept funds of a trader nor lost its own. */
   function checkHeld(): Promise<void> {
     const to = conditionalTokens.address
     const tokens = markets.flatMap(({ positions }) => positions)

@@ -118,7 +118,7 @@ export async function measure(world: World, flow: Flow): Promise<GasRow> {
   return { flow: flow.name, gasPerFill, ratio: gasPerFill.at(-1)! / gasPerFill[0]! }
 }
 
-/** Measures the gas of operations that one account pays for another. */
+/** Measures the gas of calls other than `settle`. */
 export async function measureOperations(world: World): Promise<[string, bigint][]> {
   const { chain, ann, relayer, maker, quickOperator, owner } = world
   const { factory, settlement, conditionalTokens, collateral } = world
@@ -219,7 +219,10 @@ export async function measureOperations(world: World): Promise<[string, bigint][
   return rows
 }
 
-/** Returns each order once, and fills that refer to the orders by index, as the settlement actor does. */
+/**
+ * Returns the orders without repetition, and fills that refer to them by index. The settlement actor makes batches in
+ * the same way.
+ */
 function pack(trades: Trade[], from: number): [SignedOrder[], Fill[]] {
   const orders = [...new Set(trades.flatMap(({ buy, sell }) => [buy, sell]))]
   const fills = trades.map(({ buy, sell, size, price }, index) => ({

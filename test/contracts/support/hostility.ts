@@ -15,7 +15,7 @@ import type { World } from './world.ts'
 
 type Random = ReturnType<typeof seeded>
 
-/** A call that makes a contract hostile: the contract and the call's data. */
+/** A call that changes how a hostile contract behaves. */
 export type Arming = { readonly name: string; readonly to: Hex; readonly data: Hex }
 
 /**
@@ -34,7 +34,7 @@ const RECEIVER_MODES = [
   ['callBack', 6],
   ['callBack', 6],
 ] as const
-/** Modes of the hostile account when it checks a signature that its own key did not make. */
+/** Modes of the hostile account's signature check. They apply if the account's own key did not make the signature. */
 const SIGNATURE_MODES = [
   ['refuse', 0],
   ['acceptAll', 1],
@@ -89,8 +89,8 @@ export async function makeHostility(
   const code = await chain.publicClient.getCode({ address: token })
   assert.ok(code)
   await chain.setCode(collateral.address, code)
-  // The collateral and the traders are operators, so that only the guard against re-entry prevents their callbacks from
-  // settling.
+  // The collateral and the hostile traders may call `settle` as operators. So only the guard against re-entry prevents
+  // their callbacks from settling.
   await chain.send(owner, settlement, 'setOperator', [collateral.address, true])
   for (const { address } of traders) {
     await chain.send(owner, settlement, 'setOperator', [address, true])

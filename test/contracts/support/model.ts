@@ -31,7 +31,10 @@ export type Model = ReturnType<typeof newModel>
 export function newModel(settings: { grace: bigint; cancelDelay: bigint; tokens: Hex }) {
   return {
     ...settings,
-    /** Balances by holder. The balance of the address `tokens` is the amount locked in the conditional tokens. */
+    /**
+     * Collateral by holder. The amount of the address `tokens` (the conditional tokens contract) is locked in complete
+     * sets.
+     */
     collateral: new Map<Hex, bigint>(),
     allowance: new Map<Hex, bigint>(),
     /** By `trader marketId outcome`. */
@@ -74,8 +77,8 @@ export function isSigned(model: Model, { order, signer }: KnownOrder, now: bigin
 }
 
 /**
- * Appoints a delegate until a time; `until` 0 revokes the delegate. If this shortens an appointment, the new
- * end takes effect only after the delay of a cancellation.
+ * Appoints a delegate until a time. `until` 0 revokes the delegate. If the new end is earlier, orders that the delegate
+ * signed can still settle until the cancel delay ends.
  */
 export function setDelegate(
   model: Model,
@@ -92,8 +95,8 @@ export function setDelegate(
 }
 
 /**
- * Returns whether a signature of this key cancels orders of the trader. The signature of a revoked delegate cancels
- * nothing.
+ * Returns whether a signature of this key can cancel orders of the trader. The key of a revoked delegate can cancel
+ * none.
  */
 export function mayCancel(model: Model, trader: Hex, signer: Hex, now: bigint): boolean {
   if (signer === trader || model.credulous.has(trader)) return true
@@ -105,7 +108,7 @@ export const holding = (trader: Hex, marketId: Hex, outcome: number): string =>
 
 export const amount = <K>(map: ReadonlyMap<K, bigint>, key: K): bigint => map.get(key) ?? 0n
 
-/** Settles the fill in the model if it should settle, and returns the expected report. */
+/** Predicts the result of a fill. If the fill should settle, settles it in the model. */
 export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: bigint): Expected {
   const reject = (reason: Reason, buyer = false, seller = false): Expected => {
     const fault = buyer ? (seller ? 'Both' : 'Buyer') : seller ? 'Seller' : 'None'
@@ -143,7 +146,7 @@ export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: 
   const cost = costOf(price, size)
   const legs = legsOf(fill, kind, cost)
   const [buyer, seller] = legs
-  // If one trader is on both sides of a mint, the trader must have the cost of both sides.
+  // If one trader is both buyers of a mint, the trader must be able to pay for both sides.
   const isAlone = kind === 'mint' && buyer.trader === seller.trader
   const lacks = [
     shortage(model, marketId, buyer),

@@ -23,7 +23,7 @@ export type HammerResult = {
 const { memory, gate, task, rounds } = workerData as HammerData
 
 const tasks: Record<HammerData['task'], () => number> = {
-  /** Adds one to each of a few counters in turn, which all share one set. */
+  /** Increments four counters in turn, which are all in one set and share its lock. */
   count() {
     const table = new SharedTable(memory)
     for (let round = 0; round < rounds; round++) {

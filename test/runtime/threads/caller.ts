@@ -1,6 +1,6 @@
 /**
- * A thread that asks the supervisor to start the echo thread, and to start it again when it ends. It sends requests to
- * the echo thread over its own port.
+ * A thread that asks the supervisor to start the echo thread, and to start it again when it ends. It gives the echo
+ * thread a port, and sends requests over this port.
  */
 
 import { MessageChannel } from 'node:worker_threads'

@@ -13,8 +13,8 @@ type EchoData = {
   /** While the first value is not zero, the thread does long work; the second value counts its steps. */
   busy?: Int32Array
   /**
-   * If the first value is 1, the thread blocks until it is notified. If it is 2, a native call blocks the thread while
-   * `gate` exists.
+   * If the first value of `waits` is 1, the thread waits until another thread notifies it. If it is 2, `spawnSync`
+   * blocks the thread as long as the file `gate` exists.
    */
   waits?: Int32Array
   gate?: string
@@ -29,7 +29,7 @@ const echo = (data: EchoData): Thread => {
   return {
     async start() {
       if (data.startsUnderWay !== undefined) {
-        // The start takes many turns of the event loop, so that a test can act during it.
+        // Waits for 1,000 turns of the event loop, so that a test can act while the thread is starting.
         Atomics.add(data.startsUnderWay, 0, 1)
         for (let turn = 0; turn < 1_000; turn++) await new Promise(setImmediate)
       }

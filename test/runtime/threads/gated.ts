@@ -1,4 +1,4 @@
-/** A thread of a pool whose tasks return their number once they are released. */
+/** The task of a thread pool: waits until the gate lets its number pass, and then returns the number. */
 
 export function pass({ number, gate }: { number: number; gate: SharedArrayBuffer }): number {
   const open = new Int32Array(gate)

@@ -1,6 +1,6 @@
 /**
- * A thread that gives the echo thread a new port while the echo thread stops. It keeps the other ends of the
- * ports.
+ * A thread that gives the echo thread a new port while the echo thread is stopping. It keeps the other end of the port
+ * open.
  */
 
 import { MessageChannel, type MessagePort } from 'node:worker_threads'

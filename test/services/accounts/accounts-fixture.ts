@@ -1,6 +1,6 @@
 /**
- * The accounts actor without a thread, a chain or a database. The test decides when the actor's requests are answered:
- * each result is computed at once, but delivered later, lost, or replaced by an error.
+ * Runs the accounts actor without a thread, a chain or a database. The result of each request by the actor is computed
+ * at once. The test decides when the result is delivered, or whether it is lost or replaced by an error.
  */
 
 import type { Deferred, Message } from '#runtime/actor.ts'
@@ -29,7 +29,7 @@ export const RULES: AccountsRules = {
   waitingPerOwnerMax: 64,
 }
 
-/** Computes the result of a request at once, for delivery later. */
+/** Computes a result at once, so that `deliver` can give it to the actor later. */
 export function later<T>(make: () => T): Promise<T> {
   let answer: Made
   try {

@@ -25,10 +25,10 @@ function run(honest: boolean): Counts {
   return sum as Counts
 }
 
-test('reserved funds equal those of a model, covered orders are accepted, and no order is cancelled without need', (t) => {
+test('after random commands, reserved funds equal a model’s, and no order is refused or cancelled without need', (t) => {
   t.diagnostic(JSON.stringify(run(false)))
 })
 
-test('if no trader moves funds, no accepted order is cancelled and every trade settles', (t) => {
+test('if traders move no funds, every accepted order stays open and every trade settles', (t) => {
   t.diagnostic(JSON.stringify(run(true)))
 })

@@ -210,7 +210,7 @@ function started(more: More = {}) {
 
 const ann = (name: string) => buy('YES').at(0.42).size(10).by('ann').named(name)
 
-test('a buy order needs funds for its cost plus rounding units, but at most for its size; a sell order needs its shares', () => {
+test('buy orders reserve their cost plus rounding, at most one dollar per share; sell orders reserve shares', () => {
   const price = 420_000 as Price
   assert.equal(needOf({ side: BUY, price }, 10_000_000 as Shares), 4_210_000)
   assert.equal(needOf({ side: BUY, price }, 3 as Shares), 3)
@@ -231,7 +231,7 @@ test('funds reserved for one order are not available to the next order', () => {
   assert.equal(its.reserve(ann('c').size(1)), 'granted')
 })
 
-test('the payments of both buyers of a mint stay reserved until the mint settles', () => {
+test('after a mint is matched, both buyers’ payments stay reserved until the mint settles or fails', () => {
   const its = started({ matching: 'complementary' })
   for (const name of ['ann', 'bob']) its.fund(name, { dollars: 10, allowed: 10 })
   its.step()
@@ -299,7 +299,7 @@ function withPermits() {
       assert.equal(its.reserve(ann(name), permitted(nonce)), 'granted')
       const before = its.market.events.length
       its.market.place(ann(name))
-      // The test market cannot place orders with permits, so the permit is added to its event.
+      // The test market cannot place orders with permits, so the test adds the permit to the order's event.
       for (const [at, event] of its.market.events.entries()) {
         if (at < before || event.type !== 'OrderRested' || event.order === undefined) continue
         const permit = { nonce: String(nonce) } as PermitSignature
@@ -310,7 +310,7 @@ function withPermits() {
   }
 }
 
-test('a permit must have the token’s next nonce, counting the permits of the trader’s open orders', () => {
+test('a permit must use the trader’s first stablecoin nonce that no permit of an open order uses', () => {
   const its = withPermits()
   const wrong = (nonce: number) => its.reserve(ann('x'), permitted(nonce))
   const next5 =
@@ -326,7 +326,7 @@ test('a permit must have the token’s next nonce, counting the permits of the t
   assert.deepEqual(its.withdrawn(), [])
 })
 
-test('an order is cancelled if its permit was used on chain and the allowance does not cover the order', () => {
+test('if an order’s permit was used on chain, the order is cancelled unless the allowance covers it', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.placeWith('b', 6)
@@ -341,7 +341,7 @@ test('an order is cancelled if its permit was used on chain and the allowance do
   assert.deepEqual(its.withdrawn(), ['b', 'a'])
 })
 
-test('an order is cancelled at once if its trader uses the nonce of its permit elsewhere', () => {
+test('if a trader uses a permit’s nonce elsewhere, the order with this permit is cancelled', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.chain.change(traderNamed('ann'), { nonce: 6n })
@@ -349,7 +349,7 @@ test('an order is cancelled at once if its trader uses the nonce of its permit e
   assert.deepEqual(its.withdrawn(), ['a'])
 })
 
-test('after an order with a permit ends, orders with later permits are cancelled, and new permits must reuse the freed nonce', () => {
+test('if an order with a permit ends, the trader’s orders with later permits are cancelled', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.placeWith('b', 6)
@@ -377,7 +377,7 @@ test('a trader can have at most 32 unused permits', () => {
   )
 })
 
-test('a later permit must cover all payments of its trader, because it replaces the earlier allowance', () => {
+test('the value of a trader’s later permit must also cover the cost of the trader’s earlier open orders', () => {
   const its = withPermits()
   const wide = (nonce: number, value: bigint) => ({
     ...permitted(nonce),
@@ -393,7 +393,7 @@ test('a later permit must cover all payments of its trader, because it replaces 
   assert.match(its.reserve(ann('c'), wide(7, 2n * need)), /at least 12630000/)
 })
 
-test('an order in progress cannot be submitted again with a permit of another value', () => {
+test('an order that is being placed cannot be sent again with a permit of lower value', () => {
   const its = withPermits()
   const permit = (nonce: number, value: bigint) => ({
     ...permitted(nonce),
@@ -402,8 +402,8 @@ test('an order in progress cannot be submitted again with a permit of another va
   const need = units(4.21)
   assert.equal(its.reserve(ann('a'), permit(5, need)), 'granted')
   assert.equal(its.reserve(ann('b'), permit(6, 2n * need)), 'granted')
-  // A submission of an order may overtake an earlier submission of the same order. So the later submission is refused
-  // if its permit has a lower value, although the permit of the earlier submission was checked.
+  // The order is submitted twice at the same time, and the market may handle either submission first. So a second
+  // submission with a permit of lower value is refused.
   assert.match(
     its.reserve(ann('b'), permit(6, need)),
     /^INVALID_PERMIT: permitSignature must not change: .* with the permit of nonce 6 and value 8420000$/,
@@ -411,7 +411,7 @@ test('an order in progress cannot be submitted again with a permit of another va
   assert.equal(its.reserve(ann('b'), permit(6, 2n * need)), 'granted')
 })
 
-test('after a restart, permits of open orders and pending trades are reserved again', () => {
+test('after a restart, the accounts thread remembers the permit nonces of open orders', () => {
   const orders = [
     { ...RESTING, permit: '5' as Uint64 },
     { ...RESTING, orderHash: hashNamed('new'), permit: '6' as Uint64 },
@@ -481,7 +481,7 @@ function traded(more: More = {}) {
   return its
 }
 
-test('a settled trade’s payment is not deducted a second time when the trade is confirmed later', () => {
+test('the payment for a settled trade is deducted from the buyer’s free funds only once', () => {
   const its = traded()
   its.settle('a')
   its.step()
@@ -492,7 +492,7 @@ test('a settled trade’s payment is not deducted a second time when the trade i
   assert.equal(its.actor.state.trades.size, 0)
 })
 
-test('the funds of a confirmed trade stay reserved until the next read of the chain shows the new balance', () => {
+test('funds for a confirmed trade stay reserved until the new balance has been read from the chain', () => {
   const its = traded()
   its.settle('a')
   its.chain.mine()
@@ -502,7 +502,7 @@ test('the funds of a confirmed trade stay reserved until the next read of the ch
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('the accounts thread looks up a confirmed trade on the chain if no read of the chain has shown the trade', () => {
+test('if the blocks read lack a confirmed trade, the accounts thread looks the trade up on chain', () => {
   const its = traded()
   const { tradeId } = its.market.reportOf('a', {})
   its.chain.minedIn.set(`key ${tradeId}`, its.chain.head)
@@ -527,7 +527,7 @@ test('if a trade settles before its match is read from the log, no funds are res
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('a settled sale does not cause orders to be cancelled until the sale’s match has been read from the log', () => {
+test('after a sale settles, no seller’s orders are cancelled until the sale is read from the log', () => {
   for (const isShort of [false, true]) {
     const its = started()
     its.fund('ann', { dollars: 10, allowed: 10 })
@@ -538,7 +538,8 @@ test('a settled sale does not cause orders to be cancelled until the sale’s ma
     assert.equal(its.reserve(bid), 'granted')
     its.market.place(bid)
     its.settle('a')
-    // Two of the six offered shares are unsold. If `isShort` is true, Bob has only one share left on the chain.
+    // Bob's order has sold four shares and still offers two. If `isShort` is true, Bob has only one share left on the
+    // chain.
     if (isShort) its.fund('bob', { yes: 1 })
     its.step()
     assert.deepEqual(its.withdrawn(), [], 'six seem to be offered')
@@ -553,7 +554,7 @@ test('a settled sale does not cause orders to be cancelled until the sale’s ma
   }
 })
 
-test('the funds of a settled trade are reserved again if a reorg removes the trade, even if it was confirmed', () => {
+test('if a reorg removes a settled or confirmed trade, the funds of the trade are reserved again', () => {
   for (const confirmed of [false, true]) {
     const its = traded()
     its.settle('a')
@@ -570,7 +571,7 @@ test('the funds of a settled trade are reserved again if a reorg removes the tra
   }
 })
 
-test('after missed chain events, the accounts thread accepts orders only after it has looked up the settled trades', () => {
+test('after missed chain events, orders are refused until the accounts thread has looked up which trades settled', () => {
   for (const isRead of [true, false]) {
     const its = started()
     its.fund('ann', { dollars: 5.9, allowed: 5.9 })
@@ -599,7 +600,7 @@ test('after missed chain events, the accounts thread accepts orders only after i
   }
 })
 
-test('after a reorg, orders are refused until the removed trades are known; then their funds are reserved again', () => {
+test('after a reorg, orders are refused until the funds of the removed trades are reserved again', () => {
   const its = traded()
   its.settle('a')
   its.step()
@@ -631,7 +632,7 @@ function boughtWithPermit() {
   assert.equal(its.reserve(bid, { permit: '0' as Uint64 }), 'granted')
   const permit = { nonce: '0', value: '9999999', deadline: '9', v: 27, r: '0x', s: '0x' } as never
   its.market.place(bid)
-  // The test market cannot place orders with permits, so the permit is added to its event.
+  // The test market cannot place orders with permits, so the test adds the permit to the event of the match.
   for (const [index, event] of its.market.events.entries()) {
     if (event.type !== 'OrdersMatched') continue
     its.market.events[index] = { ...event, taker: { ...event.taker, permit } }
@@ -640,7 +641,7 @@ function boughtWithPermit() {
   return its
 }
 
-test('funds are reserved again for the quantity that a failed trade returns to its order, using the order’s permit', () => {
+test('if a failed trade returns quantity to an order with a permit, the order’s funds are reserved again', () => {
   const its = boughtWithPermit()
   its.report('a', 'failed', 'seller')
   assert.equal(its.funds('ann'), '10 held, 0 allowed, 1.61 open, 0 pending, 0 free')
@@ -648,7 +649,7 @@ test('funds are reserved again for the quantity that a failed trade returns to i
   assert.deepEqual(its.withdrawn(), [], 'its permit is known')
 })
 
-test('if a trade fails after a reorg, its quantity returns to the order, whose permit is reserved again', () => {
+test('a buy order’s funds are reserved again if a reorg reverts its trade and the trade then fails', () => {
   const its = boughtWithPermit()
   its.chain.change(traderNamed('ann'), { allowance: units(10) })
   its.settle('a')
@@ -663,7 +664,7 @@ test('if a trade fails after a reorg, its quantity returns to the order, whose p
   assert.deepEqual(its.withdrawn(), [], 'its permit is known')
 })
 
-test('reading log events twice changes no reserved funds, and missing log events cause an assertion failure', () => {
+test('a log event read twice leaves reserved funds unchanged, and a missing log event throws an error', () => {
   const its = traded()
   const { events } = its.market
   its.actor.ask('Logged', { partition: 0, events, toOffset: events.length })
@@ -675,7 +676,7 @@ test('reading log events twice changes no reserved funds, and missing log events
   )
 })
 
-test('if two requests reserve funds for one order, the funds are free once both requests have released them', () => {
+test('funds reserved twice for one order become free only after two releases', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -687,7 +688,7 @@ test('if two requests reserve funds for one order, the funds are free once both 
   assert.equal(its.reserve(ann('b')), 'granted')
 })
 
-test('if an order never reaches the log, its reserved funds are free once the logs are read past the order’s deadline', () => {
+test('if an order with reserved funds never reaches the log, the funds become free after the order’s deadline', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -729,7 +730,7 @@ test('if a trader’s funds decrease, the newest orders are cancelled until the 
   assert.equal(its.withdrawn().length, 4)
 })
 
-test('cancelling stops once the trader’s funds cover the costs of the remaining orders, not counting the rounding reserve', () => {
+test('if a trader loses funds, orders are cancelled only until the exact costs of the others are covered', () => {
   const its = started()
   its.fund('ann', { dollars: 1, allowed: 1 })
   its.step()
@@ -737,13 +738,13 @@ test('cancelling stops once the trader’s funds cover the costs of the remainin
     its.market.at(second)
     its.place(buy('YES').at(0.5).size(0.1).by('ann').named(name))
   }
-  // Each order costs 0.05, but reserves 0.06, because fills may be rounded up.
+  // Each order costs 0.05, but reserves 0.06, because fills may be rounded up. So 0.095 covers the cost of one order.
   its.fund('ann', { dollars: 0.095 })
   its.step()
   assert.deepEqual(its.withdrawn(), ['c', 'b'])
 })
 
-test('a revoked approval cancels all sell orders, and a lower allowance only buy orders without a permit', () => {
+test('a revoked approval cancels the sell orders, and a too small allowance cancels the buy orders', () => {
   const its = started()
   its.fund('ann', { dollars: 20, allowed: 20, yes: 10, approved: true })
   its.step()
@@ -760,7 +761,7 @@ test('a revoked approval cancels all sell orders, and a lower allowance only buy
   assert.deepEqual(its.withdrawn(), ['s', 'a'])
 })
 
-test('if the funds no longer cover an order with a reservation, the order is cancelled, but not before it is placed', () => {
+test('if funds drop while an order is being placed, the order is cancelled after it is placed', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -786,7 +787,7 @@ const RESTING: NeedsOrder = {
 }
 const MARKETS = [{ marketId: MARKET_ID, chainId: CHAIN_ID, closed: false }]
 
-test('a sell order that fills on arrival leaves fewer shares for open sell orders once its match is logged', () => {
+test('when a trader’s new sell order is filled at once, the trader’s older sells without shares are cancelled', () => {
   const its = started()
   its.fund('ann', { dollars: 10, allowed: 10 })
   its.fund('bob', { yes: 8, approved: true })
@@ -881,7 +882,7 @@ test('while the chain cannot be read, no funds are reserved and no orders are ca
   assert.equal(its.reserve(ann('b').size(1)), 'granted')
 })
 
-test('the number of reservation requests that wait is limited, and each is answered by its deadline', () => {
+test('a trader has a limited number of waiting fund reservations, and each is answered by its deadline', () => {
   const its = started({ rules: { waitingPerOwnerMax: 2 } })
   const first = its.reserving(ann('a'))
   its.reserving(ann('b'))
@@ -897,7 +898,7 @@ test('the number of reservation requests that wait is limited, and each is answe
   assert.equal(its.actor.state.waiting, 0)
 })
 
-test('requests that read a trader’s funds can fill at most half of the trader’s request queue', () => {
+test('requests to view a trader’s funds fill at most half of the trader’s request queue', () => {
   const its = started({ rules: { waitingPerOwnerMax: 4 } })
   const { actor } = its
   const deadlineAtMs = actor.nowMs + 5_000
@@ -914,7 +915,7 @@ test('requests that read a trader’s funds can fill at most half of the trader�
   assert.match(words(its.reserving(ann('c'))), /^OVERLOADED: too many requests wait/)
 })
 
-test('an account that is added during a read of balances is read again after that read', () => {
+test('if an account is added while balances are being read, its balance is read again afterwards', () => {
   const its = started()
   its.actor.nowMs += 1_000
   its.actor.ask('Tick', {})
@@ -939,14 +940,14 @@ test('the balance of every account with open orders is read again within the con
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
   its.place(ann('a'))
-  // No log on the chain names Ann's account, so only the periodic read updates its block.
+  // No event on the chain changes Ann's funds. So only the periodic read of all accounts can advance `account.block`.
   const account = its.actor.state.chains.get(CHAIN_ID)!.accounts.get(traderNamed('ann'))!
   const before = account.block
   for (let second = 0; second < 4; second++) its.step()
   assert(account.block > before)
 })
 
-test('the accounts thread removes the orders of a closed market in steps', () => {
+test('when a market with thousands of orders closes, the accounts thread removes the orders in several steps', () => {
   const orders = Array.from({ length: 12_000 }, (_, index) => ({
     ...RESTING,
     orderHash: hashNamed(`o${index}`),
@@ -1009,7 +1010,7 @@ test('the accounts thread forgets a closed market once a reorg can no longer rev
   assert.equal(state.markets.size, 0)
 })
 
-test('an accounts thread ignores the traders of other accounts threads', () => {
+test('an accounts thread keeps no account for a trader who belongs to another accounts thread', () => {
   const isMine = (trader: string) => trader === traderNamed('bob')
   const its = started({ rules: { isMine } })
   its.fund('bob', { yes: 4, approved: true })
@@ -1021,7 +1022,7 @@ test('an accounts thread ignores the traders of other accounts threads', () => {
   assert.equal(its.funds('bob', YES_TOKEN), '4 held, 4 allowed, 0 open, 4 pending, 0 free')
 })
 
-test('the audit of reserved funds finds a wrong sum', () => {
+test('the audit of reserved funds reports a sum that differs from the sum computed from the log', () => {
   const its = traded()
   const loaded: LoadedAccounts = {
     checkpoints: [{ partition: 0, offset: 0 }],
@@ -1057,7 +1058,8 @@ test('the audit finds no difference in the reserved funds after the chain has se
     its.step()
     assert.deepEqual([need?.isBuyerCounted, need?.isSellerCounted], [false, false], kind)
     assert.deepEqual(its.actor.ask('Audit', { loaded, events }), [], kind)
-    // A standby counts the needs of both sides until the trade is confirmed.
+    // The audit computes the needs from the log alone, in a `shadow` that reads no chain. A submitted trade may have
+    // settled, so the shadow adds it to `sent` for both traders.
     const shadow = makeShadow([CHAIN_ID], { checkpoints: [], markets: [], orders: [], trades: [] })
     const last = events.at(-1)!
     const trade = { marketId: MARKET_ID, tradeId: need!.trade.tradeId, atMs: last.atMs }
@@ -1092,7 +1094,7 @@ const MATCHES: readonly (readonly [
   ],
 ]
 
-test('a standby accounts thread computes reserved funds and possible settlements from log events alone', () => {
+test('a standby accounts thread computes reserved funds from log events alone', () => {
   const its = traded()
   const { events } = its.market
   const shadow = makeShadow([CHAIN_ID], { checkpoints: [], markets: [], orders: [], trades: [] })

@@ -3,14 +3,17 @@ import { test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
 import { loadAccounts } from '#services/accounts/thread/load-accounts.ts'
 
-/** Makes a database in which the store has claimed the given partitions of the log. */
+/**
+ * Makes a database with a checkpoint for each of these partitions. The checkpoints show that the projector has reserved
+ * the database for the log.
+ */
 const reads = (partitions: readonly number[]): Parameters<typeof loadAccounts>[0] => ({
   async openNeeds(_options, take) {
     await take({ checkpoints: partitions.map((partition) => ({ partition, offset: 0 })) as never })
   },
 })
 
-test('loading the accounts fails with a retryable error until the projector has claimed the database for the log', async () => {
+test('loading the accounts fails while the database has no checkpoint of the projector', async () => {
   await assert.rejects(
     loadAccounts(reads([]), () => true, 0),
     (error) => error instanceof Fault && error.retryable,

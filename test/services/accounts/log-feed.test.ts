@@ -3,7 +3,10 @@ import { test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
 import { makeLogFeed } from '#services/accounts/thread/log-feed.ts'
 
-/** Makes a feed whose log cannot be read. Returns its scheduled turns and its number of deliveries. */
+/**
+ * Makes a feed that reads a log, and the read fails with this fault. Returns the scheduled turns and the number of
+ * deliveries.
+ */
 function unreadable(fault: Fault) {
   const turns: (() => void)[] = []
   let delivered = 0
@@ -26,14 +29,14 @@ function unreadable(fault: Fault) {
   return { turns, delivered: () => delivered }
 }
 
-test('an accounts thread fails if log records that it has not read were removed', () => {
+test('an accounts thread fails if the log no longer contains the next record to read', () => {
   const truncated = new Fault('LOG_TRUNCATED', 'the log begins later', { retryable: false })
   const { turns, delivered } = unreadable(truncated)
   assert.throws(() => turns.shift()?.(), truncated)
   assert.equal(delivered(), 0)
 })
 
-test('an accounts thread does not mistake a temporarily unreadable log for one that it has read to the end', () => {
+test('while the log is temporarily unreadable, an accounts thread does not count as up to date', () => {
   const busy = new Fault('LOG_READ_FAILED', 'the file is busy', { retryable: true })
   const { turns, delivered } = unreadable(busy)
   turns.shift()?.()

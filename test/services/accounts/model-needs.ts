@@ -1,6 +1,6 @@
 /**
- * Computes the needs of orders and trades in the simplest way: every query scans a list of all open and pending items.
- * Serves as the database, and as the expected state of accounts.
+ * Computes the needs of orders and trades (the funds to reserve for them) in the simplest way: each query scans all
+ * open and pending items. Tests use it as the database, and as the expected state of the accounts.
  */
 
 import {

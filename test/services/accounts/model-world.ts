@@ -113,7 +113,10 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   const truth = modelNeeds(orderOf)
   const database = modelNeeds(orderOf)
   let fed = modelNeeds(orderOf)
-  /** Hashes of orders that ended after the actor started, and of orders that had a pending trade when it started. */
+  /**
+   * Hashes of orders that ended after the actor started. Also contains the orders of trades that were pending at its
+   * start.
+   */
   const ended = new Set<OrderHash>()
   const keyOf = (trade: NeedsTrade): string => `key ${trade.tradeId}`
 
@@ -142,11 +145,14 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     idleMax: 3,
   }
   let actor = driven(ports(), rules)
-  /** Offset up to which the actor has received each partition. */
+  /** For each partition, the number of log entries that the actor knows. */
   let fedTo: number[] = []
   let loadedAt: number[] = []
   let received = 0
-  /** Confirmed trades that an earlier actor knew but the current actor does not know. */
+  /**
+   * Trades that were confirmed before the actor started. The actor does not know them, because it loads only pending
+   * trades.
+   */
   let forgotten = new Set<TradeId>()
   const asked: Asked[] = []
   /** Granted orders on their way to the market. */
@@ -214,7 +220,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       if (event.type === 'TradeReverted') forgotten.delete(event.tradeId)
     }
     fedTo[partition] = upTo
-    // Some events are delivered twice, but none from before the load.
+    // Some log entries are delivered twice, but none that the actor loaded from the database.
     const twice = Math.max(loadedAt[partition]!, from - 2)
     const again = random.chance(0.1) ? log[partition]!.slice(twice, from).flat() : []
     actor.ask('Logged', {
@@ -262,8 +268,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     actor = driven(ports(), { ...rules, quietMs })
     actor.nowMs = nowMs
     actor.ask('Tick', {})
-    // The actor reads the database when it starts, not when the answer is delivered. So the expected state is taken
-    // now.
+    // The new actor has requested its data from the database, and the database has already read them. Only the result
+    // arrives later. So `start` computes the expected state from the same data now.
     start()
   }
   actor.nowMs = nowMs
@@ -275,7 +281,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     const side: Side = random.chance(0.5) ? BUY : SELL
     const outcome = random.int(0, 1) as Outcome
     const price = (500_000 + random.int(-6, 6) * 1_237) as Price
-    // Odd sizes, so that the costs of fills are rounded up. Some orders are tiny.
+    // Sizes that make the costs of fills no whole units, so that the costs are rounded up. Some orders are tiny.
     const size = (random.chance(0.1) ? random.int(1, 30) : random.int(1_000, 4_000_000)) as Shares
     const orderHash = `0x${(++serial).toString(16).padStart(64, '0')}` as OrderHash
     const order: VerifiedOrder = {
@@ -310,8 +316,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
 
   /**
-   * Returns the trader's orders by the nonces of their permits. `end` is the first nonce after the unbroken
-   * sequence of permits that count.
+   * Returns the trader's next permit nonce on the chain (`nonce`) and the orders that hold each nonce (`holders`).
+   * `end` is the first nonce, from `nonce` on, that no order holds.
    */
   function permitsOf(chainId: number, trader: Address) {
     const { nonce } = toldWallet(chainId, trader)
@@ -338,7 +344,10 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     return { nonce, holders, end }
   }
 
-  /** Returns whether the permit of the order counts. If two permits have one nonce, the first to arrive counts. */
+  /**
+   * Returns whether the order can use its permit. If several orders hold the same nonce, only the first to arrive can
+   * use it.
+   */
   function isPermitted(
     { nonce, holders, end }: ReturnType<typeof permitsOf>,
     account: Account | undefined,
@@ -417,8 +426,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     if (permit === undefined) return sums.unpermitted + need <= wallet.allowance
     const { nonce, holders, end } = permitsOf(chainId, trader)
     if (BigInt(permit) !== end || end - nonce >= PERMITS_AHEAD_MAX) return false
-    // No other permit may have a later nonce. A permit that does not have the token's next nonce must cover
-    // all payments of the trader.
+    // No order may hold a later nonce. If other orders hold the nonces before this one, the permit must cover all funds
+    // reserved for the trader and this order.
     if ([...holders.keys()].some((each) => each > end)) return false
     return end === nonce || BigInt(permitValue) >= sums.all(token) + need
   }
@@ -433,7 +442,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     return at === undefined ? undefined : chains.get(chainId)!.viewOf(at)
   }
 
-  /** Returns whether the trade still needs funds at the block of the last step. */
+  /** Returns whether the actor must still reserve funds for the trade at the chain's last reported block. */
   function isNeed(trade: KnownTrade): boolean {
     if (trade.status === 'failed') return false
     if (trade.status === 'confirmed' && forgotten.has(trade.tradeId)) return false
@@ -512,7 +521,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     if (isNew && answer.filled !== undefined) {
       counts[answer.filled < order.size ? 'filled in part' : 'filled at once']++
     }
-    // The answer may be lost; then the reservation is not released.
+    // Releases the reservation of a rejected or repeated order, unless the answer is lost.
     if (isNew || random.chance(0.1)) return
     release(one.order.orderHash)
   }
@@ -564,8 +573,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
 
   /**
-   * Returns whether settlement can use the owner's permit with this nonce. Each unused permit before it must belong to
-   * an open order or a pending trade.
+   * Returns whether settlement can use the owner's permit with this nonce. Permits are used in the order of their
+   * nonces. So an open order or a pending trade must hold each unused nonce before this one.
    */
   function isUsable(chain: ModelChain, owner: Address, nonce: bigint): boolean {
     const known = new Set<bigint>()
@@ -628,7 +637,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     } else if (chance < 0.92) chain.hold(trader, token, -part(held))
     else if (chance < 0.96) chain.change(trader, { isApproved: random.chance(0.5) })
     else {
-      // The allowance changes: in half of the cases by a permit, which uses up a nonce.
+      // Changes the allowance. Half of the changes simulate a permit, which uses up a nonce.
       const used = random.chance(0.5) ? nonce + 1n : nonce
       chain.change(trader, { allowance: BigInt(random.int(0, 8_000_000)), nonce: used })
     }
@@ -741,7 +750,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     const justNamed = fresh.splice(0)
     for (const hash of justNamed) named.add(hash)
     for (const hash of named) if (!fed.open.has(hash)) named.delete(hash)
-    // While the actor looks up trades that a reorg brought back, it grants nothing and is not checked.
+    // After a reorg, the actor reads the details of reverted trades. Meanwhile it grants nothing and is not checked.
     if (actor.state.phase !== 'loaded' || actor.state.reverted.size > 0) return
     assert.equal(actor.state.orders.size, fed.open.size)
     if (random.chance(0.02)) audit()

@@ -89,7 +89,7 @@ const events = lives()
 const seen = followed(events)
 
 await onBothDatabases('books of the past can be computed', ({ migrated, giveBack }) => {
-  test('a book computed for any earlier seq or time equals the live book of that moment', async (t) => {
+  test('an order book recomputed for an earlier sequence number or time equals the live book of that moment', async (t) => {
     const url = await migrated()
     const database = await openDatabase(url)
     const reads = makeReads(url)
@@ -118,7 +118,7 @@ await onBothDatabases('books of the past can be computed', ({ migrated, giveBack
     const store = (segment: Parameters<typeof storeBooks>[1]) => storeBooks(database, segment)
     let index = makeBookIndex({ query, store })
     assert.equal(await index.step(), true)
-    // A restart continues at the last stored segment.
+    // Simulates a restart, which continues at the last stored segment.
     index = makeBookIndex({ query, store })
     let segments = 1
     while (await index.step()) segments++

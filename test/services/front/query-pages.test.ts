@@ -99,7 +99,7 @@ await onBothDatabases('the pages of a user can be read', (databases) => {
 const MARKET = `0x${'3'.padStart(64, '0')}` as MarketId
 
 await onBothDatabases('query threads answer reads of the database', (databases) => {
-  it('a page of earlier trades has the market’s trades before the given position', async () => {
+  it('a page of a market’s trades contains exactly the trades older than the requested position', async () => {
     await withStore(databases, async (database, url) => {
       await seedTrades(database, { trades: 400, markets: 10, users: 7 })
       await sqlConnection(database).execute("update trades set kind = 'mint' where seq % 2 = 0")
@@ -139,7 +139,7 @@ await onBothDatabases('query threads answer reads of the database', (databases) 
     })
   })
 
-  it('a position is found by market id or contract address, and a settlement by any of its transaction hashes', async () => {
+  it('queries find a position by market id or market address, and a settlement by any transaction hash', async () => {
     await withStore(databases, async (database, url) => {
       await seedTrades(database, { trades: 40, markets: 10, users: 7 })
       await saveTransaction(database, { row: SETTLEMENT })
@@ -184,7 +184,7 @@ const SETTLEMENT: TransactionRow = {
   ...{ signedAtMs: 5_999, updatedAtMs: 9_000, finishedAtMs: 9_000 },
 }
 
-/** Runs `work` with a function that writes single pages. */
+/** Runs `work`, and passes it a function that writes one page. */
 async function withPages(
   url: string,
   work: (write: (task: PageTask) => Promise<unknown>) => Promise<void>,

@@ -77,7 +77,7 @@ await onServerDatabase(
 
     it('all fronts together accept each request token only once, even after one of them dies', async (t) => {
       const { url, database } = await migrated(t)
-      // The database has recorded used tokens for a while, as in a running cluster.
+      // Pretends that used tokens have been recorded for 100 seconds, as in a cluster that already runs.
       await claimsSince(database, nowSec() - 100)
       const random = randomFrom(Number(process.env.TEST_SEED ?? 11))
       const fronts = [startFront(t, url), startFront(t, url)]
@@ -96,7 +96,7 @@ await onServerDatabase(
       assert.equal(await next(spare), 'accepted', 'one from before its start that nobody has used')
     })
 
-    it('a cluster refuses request tokens as expired if they are older than its record of used tokens', async (t) => {
+    it('a cluster refuses request tokens that were issued before the cluster first recorded used tokens', async (t) => {
       const { url } = await migrated(t)
       const identify = startFront(t, url)
       const early = tokenAt(nowSec() - 10)
@@ -104,7 +104,7 @@ await onServerDatabase(
       assert.equal(await identify(early), 'UNAUTHORIZED_TOKEN_EXPIRED')
     })
 
-    it('the first request token of a cluster is accepted, even if opening the database takes long', async (t) => {
+    it('if opening the database takes long, the cluster’s first request token is still accepted', async (t) => {
       const { url } = await migrated(t)
       let aheadMs = 0
       const clock: Clock = { ...systemClock, nowMs: () => Date.now() + aheadMs }
@@ -115,7 +115,7 @@ await onServerDatabase(
       assert.equal(await identify(token), 'UNAUTHORIZED_TOKEN_USED')
     })
 
-    it('if the database’s answer about a request token is lost, the token can be retried and is accepted exactly once', async (t) => {
+    it('if the database’s confirmation of a recorded request token is lost, the token is accepted at one retry', async (t) => {
       const { url, database } = await migrated(t)
       await claimsSince(database, nowSec() - 100)
       const proxy = await losingProxy(url)
@@ -132,7 +132,7 @@ await onServerDatabase(
       assert.equal(await elsewhere(token), 'UNAUTHORIZED_TOKEN_USED')
     })
 
-    it('recording a request token again returns the earlier result, and expired records are deleted', async (t) => {
+    it('a used token can be recorded again only by the same request, and expired records are deleted', async (t) => {
       const { database } = await migrated(t)
       const claim = (nonce: string, untilSec: number) => ({
         ...{ keyId: key.key.id, nonce, claim: randomBytes(8) },

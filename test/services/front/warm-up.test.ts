@@ -58,7 +58,7 @@ async function warmed(inspect: (signed: SignedOrder) => OrderInspection | Reject
   return { warnings, port: servers[0]!.port }
 }
 
-test('a front’s warm-up signs valid synthetic orders for no real market, and closes its temporary server afterwards', async () => {
+test('a front’s warm-up uses validly signed orders of a nonexistent market, and closes its temporary server afterwards', async () => {
   const inspected: SignedOrder[] = []
   const { warnings, port } = await warmed((signed) => {
     inspected.push(signed)

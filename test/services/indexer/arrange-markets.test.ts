@@ -23,7 +23,7 @@ function arranging(answerOf: (n: number) => object) {
   return { ...arranger, take: () => asked.splice(0) }
 }
 
-test('if a market thread rejects a new market because of a full disk or overload, the indexer offers the market again', async () => {
+test('the indexer offers a new market again after a market thread refused it for overload or full storage', async () => {
   for (const code of ['STORAGE_FULL', 'OVERLOADED'] as const) {
     let isFull = true
     const { arrange, take } = arranging((n) => (n === 1 && isFull ? reject(code) : {}))
@@ -37,7 +37,7 @@ test('if a market thread rejects a new market because of a full disk or overload
   }
 })
 
-test('after a permanent rejection, the indexer offers a new market again only after a reorg or a change of threads', async () => {
+test('a market that its market thread rejected permanently is offered again only after a reorg or reconnection', async () => {
   const { arrange, forget, take } = arranging(() => reject('MARKET_CLOSED'))
   await arrange(due(1))
   await arrange(due(1))

@@ -108,7 +108,7 @@ test('indexer: markets with the signed metadata of one event are listed under th
   )
 })
 
-test('indexer: a market with changed, foreign or broken event metadata is listed without an event', async () => {
+test('indexer: a market whose event metadata is invalid or contradicts the event is listed without an event', async () => {
   const before = (await reasons()).length
   const bad = [
     await create(info('games', { title: 'Who wins now?' })),
@@ -133,7 +133,7 @@ test('indexer: a market with changed, foreign or broken event metadata is listed
   )
 })
 
-test('indexer: a database that is rebuilt from the chain has the same events', async () => {
+test('after a rebuild from the chain, the database lists the same events with the same markets as before', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-events-'))
   const rebuilt = await openDatabase(`sqlite:${join(folder, 'sibyl.db')}`)
   await migrate(rebuilt)

@@ -14,7 +14,7 @@ import {
 import { mark } from '../../store/chain-index/chain-events.ts'
 import { eventually } from '../../support/eventually.ts'
 
-test('the indexer halves a block range with too many events, but accepts a single block with any number of events', async () => {
+test('the indexer halves a block range that has too many events, unless it is a single block', async () => {
   const asked: [first: number, last: number][] = []
   const written: number[] = []
   const never = () => assert.fail('nothing is undone here')

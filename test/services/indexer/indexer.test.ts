@@ -445,7 +445,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
       await world.createMarket()
       await caughtUp(follower)
       const seen = await height()
-      // The provider reports the new head, but its logs end at an old block, as behind a load balancer.
+      // The provider returns an old head, as a lagging node behind a load balancer does.
       const late = await world.createMarket()
       proxy.faults = { staleHead: seen - 1 }
       await eventually(() => assert.match(follower.state.why, /behind/))
@@ -463,7 +463,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
       const follower = follow({ database })
       await caughtUp(follower)
       const seen = await height()
-      // The head is new, but the logs come from a node that does not have it yet.
+      // The head is new, but the logs come from a node that does not have this block yet.
       proxy.logsUpTo = seen
       const market = await world.createMarket()
       await eventually(() => assert.match(follower.state.why, /without all logs of block \d+/))
@@ -557,7 +557,8 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     const refused = await world.createMarket()
     await caughtUp(follower)
     proxy.faults = {}
-    // If a provider leaves out logs without an error, the indexer notices that two providers contradict each other.
+    // The second provider leaves out logs without an error. The Bloom filters of its blocks show this, so the indexer
+    // uses the first provider again.
     other.logsUpTo = await height()
     const silent = await world.createMarket()
     await caughtUp(follower)
@@ -659,7 +660,8 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
         amount,
       ])
     }
-    // Bob, who holds shares of our market, also splits the worthless token under our market's condition.
+    // Bob holds shares of the exchange's market. Bob now also splits the worthless token `free` under this market's
+    // condition.
     await chain.send(bob, conditionalTokens, 'splitPosition', [
       free,
       ZERO_BYTES32,
@@ -681,7 +683,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
-  it('if a redemption lists its outcomes forty times, the indexer counts one redemption of both outcomes', async () => {
+  it('the indexer counts a redemption once, even if it lists each outcome twenty times', async () => {
     const { ann, bob, chain, conditionalTokens, collateral } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -703,7 +705,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.deepEqual((await auditPositions(database)).differences, [])
   })
 
-  it('the indexer records no profit for a holder whose contract merges shares during a split', async () => {
+  it('the indexer records no profit for an account that merges shares inside a token callback', async () => {
     const { ann, chain, conditionalTokens, collateral } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -715,7 +717,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
       functionName: 'mergePositions',
       args: sets(UNIT),
     }).slice(2)
-    // Code for the holder's account: on any call it merges a complete set, and it accepts tokens.
+    // Code of Ann's account: at each call it merges one share of each outcome, and then accepts the received tokens.
     const size = (merge.length / 2).toString(16).padStart(4, '0')
     const call = `5f5f61${size}5f5f73${conditionalTokens.address.slice(2)}5af150`
     const code = `61${size}6100355f39${call}63bc197c8160e01b5f5260205ff3`
@@ -742,12 +744,12 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.equal(await realisedProfitOf(database, of), 0n)
   })
 
-  it('open interest counts only the exchange’s markets, not other splits of the stablecoin', async () => {
+  it('stablecoin in conditions that belong to no market of the exchange does not count as open interest', async () => {
     const { ann, bob, chain, conditionalTokens, collateral, factory, maker } = world
     const database = await freshDatabase()
     const follower = follow({ database })
     await busyMarket()
-    // Neither condition has a market yet. The first never gets one. The market of the second is created later.
+    // Neither condition has a market yet. `strange` never gets one, and the market of `early` is created later.
     const strange = await prepared(bob, 2n)
     const words = ['Was it foreseen?', 'By anybody.', 3, (await chain.now()) + 9_000n] as const
     const [address, early] = await world.read(factory, 'predictMarket', [maker.address, ...words])
@@ -771,7 +773,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     assert.equal(await all(), 530n * UNIT)
     await balancesAgree(database, early as string as MarketId, [ann, bob])
     assert.deepEqual((await auditPositions(database)).differences, [])
-    // A reorg removes the market, so earlier splits of its condition no longer count.
+    // A reorg removes the market. So stablecoin in the market's condition no longer counts as open interest.
     await back()
     await chain.send(bob, collateral, 'approve', [address, 1n])
     await mine(3)
@@ -952,7 +954,7 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
     await chain.send(ann, market, 'settle', [])
   }
 
-  it('an indexer that is repeatedly killed in the middle of block ranges still reaches the complete state', async () => {
+  it('an indexer that is repeatedly killed in the middle of block ranges still indexes the whole chain correctly', async () => {
     const database = await freshDatabase()
     for (let round = 0; round < 3; round++) {
       await world.createMarket()

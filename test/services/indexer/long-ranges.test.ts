@@ -1,4 +1,7 @@
-/** In a long range the indexer does not check every block. Tests how far above the range a node's head must be. */
+/**
+ * Tests how far a node's head must be above a long range of blocks before the indexer reads the range. In a long range,
+ * the indexer does not check every block for missing logs.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ChainClient } from '#chain/clients.ts'
@@ -36,11 +39,11 @@ function readerOf(head: number) {
   })
 }
 
-test('indexer: a long block range is read only from a node whose head is far beyond the range', async () => {
+test('the indexer reads a long block range only from a node whose head is far beyond the range', async () => {
   const [after, upTo] = [mark(10), 11 + CHAIN_HEADERS_PER_RANGE_MAX]
   const farAbove = upTo + CHAIN_HEADERS_PER_RANGE_MAX
   assert.equal((await readerOf(farAbove - 1).range(after, upTo)).kind, 'behind')
   assert.equal((await readerOf(farAbove).range(after, upTo)).kind, 'read')
-  // In a short range the indexer notices missing logs, so the range may end at the node's head.
+  // In a short range the indexer checks every block for missing logs. So the range may end at the node's head.
   assert.equal((await readerOf(upTo - 1).range(after, upTo - 1)).kind, 'read')
 })

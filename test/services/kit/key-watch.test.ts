@@ -14,7 +14,7 @@ import { startRpcProxy } from '../../support/rpc-proxy.ts'
 const MIN_GWEI = 20_000_000
 const LOW_GWEI = 500_000_000
 
-test('if a wallet key lacks its role or ether, the log reports the reason once, not at every check', async (t) => {
+test('if a wallet key lacks its contract role or ether, the log reports this once, not every check', async (t) => {
   const world = await startWorld()
   const proxy = await startRpcProxy(world.chain)
   t.after(async () => {

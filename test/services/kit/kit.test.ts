@@ -31,7 +31,7 @@ test('a thread reports its worker’s total CPU time and heap size', async () =>
   assert(((await read('sibyl_thread_heap_bytes')) ?? 0) > 0)
 })
 
-test('a message port is given only to the thread whose name it carries', () => {
+test('a thread accepts message ports only from the store and from known market threads', () => {
   const writers = linkWriters(settings, parts)
   const take = (peer: string) => writers.take(peer, new MessageChannel().port1)
   assert.equal(take('store'), 'store')
@@ -55,7 +55,7 @@ test('a request for a market is sent to the thread of that market', () => {
   }
 })
 
-test('a thread that subscribes to events receives messages until its subscription is closed', async () => {
+test('a connected thread receives answers and messages until its link is closed', async () => {
   const followers = makeFollowers<WriteQueueProtocol>(settings, parts)
   const { port1, port2 } = new MessageChannel()
   const told = Promise.withResolvers<string>()

@@ -9,7 +9,7 @@ import { onServerDatabase } from '../../support/databases.ts'
 import { eventually } from '../../support/eventually.ts'
 
 await onServerDatabase('a thread takes leases', (databases) => {
-  it('the log has one line for 64 leases taken at the start, and another line for a lease taken later', async (t) => {
+  it('64 leases taken at the start are logged in one line, and a later lease in another line', async (t) => {
     const url = await databases.migrated()
     const settings = loadSettings({ SIBYL_DATABASE_URL: url })
     const data = { name: 'store', settings, isTerminal: false } as ThreadData

@@ -66,7 +66,7 @@ test('tracing is off if no collector address is configured', () => {
   assert.equal(openTracer({}).tracer, undefined)
 })
 
-test('the tracer traces every nth request, and at most ten per second of the requests that demand a trace', () => {
+test('the tracer traces every nth request, plus at most ten per second that ask for a trace', () => {
   const { tracer, state } = openTracer({ ...ON, SIBYL_TRACES_EVERY: '4' })
   const begun = (header: string, times: number) =>
     Array.from({ length: times }, () => tracer?.begin('POST /x', header)).filter(Boolean).length

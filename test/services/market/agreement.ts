@@ -131,7 +131,8 @@ export async function assertProjected(expected: Expected, databaseUrl: string): 
     const ask = <Row extends object>(sql: string) =>
       read(database, (em) => em.getConnection().execute<Row[]>(sql))
     const orders = await ask<{ hash: string; status: string; remaining: number | string }>(
-      // Orders of a closed market are ended in steps, so an open row with a closed market counts as ended.
+      // When a market closes, the database ends its orders in steps. So an order that is still open in a closed market
+      // counts as ended.
       `select lower(hex(order_hash)) as hash, remaining_e6 as remaining,
         case when status = 'open' and close_reason is not null then 'market-closed' else status end
           as status

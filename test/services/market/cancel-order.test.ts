@@ -7,7 +7,7 @@ import { given, START_SEC } from './market-fixture.ts'
 
 const cancelled = (name: string) => ({ status: 'cancelled', orderHash: hashNamed(name) })
 
-test('a cancelled order leaves the book, and the answer states the order’s quantity that is pending settlement', () => {
+test('a cancel removes the order from the book, and its answer names the quantity still pending settlement', () => {
   const market = given()
   market.place(buy('YES').at(0.4).size(10).named('a'))
   market.place(sell('YES').at(0.4).size(4).named('s'))
@@ -18,7 +18,7 @@ test('a cancelled order leaves the book, and the answer states the order’s qua
   assert.deepEqual(market.book(), [])
 })
 
-test('a cancel with the wrong side is refused, even after the order has ended', () => {
+test('a cancel that names the wrong side of an order is refused, even after the order has ended', () => {
   const market = given()
   market.place(sell('NO').named('a'))
   assert.deepEqual(market.cancel('a', 'buy'), { rejected: 'ORDER_NOT_FOUND' })
@@ -41,7 +41,7 @@ test('a cancel that names a trader is refused if the order belongs to another tr
   assert.deepEqual(market.cancel('a', 'buy', 'ann'), { rejected: 'ORDER_CLOSED' })
 })
 
-test('a cancel of an order that is filled and settled, or expired, is refused because the order is closed', () => {
+test('a cancel is refused with ORDER_CLOSED if the order has expired, or is filled and settled', () => {
   const market = given()
   market.place(buy('YES').at(0.4).size(1).named('filled'))
   market.place(sell('YES').at(0.4).size(1).named('taker'))
@@ -134,7 +134,7 @@ test('an order that is cancelled for lack of funds ends with the reason unfunded
   assert.deepEqual(market.book(), ['YES buy 0.5 a 1'])
 })
 
-test('a query for a known order returns the answer to that order, and a query for an unknown order returns nothing', () => {
+test('a query for an order gets the same answer as a resubmission, or unknown for a new order', () => {
   const market = given()
   market.place(buy('YES').named('open'))
   market.place(buy('YES').named('gone'))

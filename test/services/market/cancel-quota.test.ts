@@ -28,7 +28,7 @@ inFolder(
     await host.run(open(1), order('a'), order('b'), order('c'), order('d'))
     await host.run(cancel(1, 'a', 0), cancel(1, 'b', 0))
     assert.equal(codeOf((await host.run(order('e')))[0]), undefined)
-    // An order that had a fill does not count.
+    // A cancel of an order that had a fill does not count.
     await host.run(place(1, buy('YES').at(0.5).size(10).named('filled')))
     await host.run(place(1, sell('YES').at(0.5).size(4).by('bob').named('other')))
     await host.run(cancel(1, 'filled', 0))

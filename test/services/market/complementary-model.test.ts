@@ -45,7 +45,7 @@ class Pair {
   #step: MarketEvent[] = []
   readonly #orders = new Map<OrderHash, VerifiedOrder>()
   readonly #known: OrderHash[] = []
-  /** Orders whose filled quantity may return to the book. */
+  /** Orders that may rest again if one of their trades fails. */
   readonly #mayReturn = new Set<OrderHash>()
   readonly #trades: Trade[] = []
   readonly #groups = new Map<OrderHash, string>()
@@ -247,8 +247,8 @@ class Pair {
       this.#mayReturn.delete(orderHash)
       this.counts[group === undefined ? 'deadman' : 'group']++
     }
-    // Only orders that were filled completely remain in `ended`. If their pending trades fail now, no quantity may
-    // return to the book.
+    // The orders left in `ended` were filled completely and have pending trades. If these trades fail now, no quantity
+    // may return to the book.
     for (const orderHash of ended) {
       assert.ok(
         this.#trades.some((one) => [one.buyOrderHash, one.sellOrderHash].includes(orderHash)),
@@ -421,7 +421,7 @@ const flows: Record<string, Flow> = {
 }
 
 for (const [name, flow] of Object.entries(flows)) {
-  test(`a complementary market agrees with the naive model (${name})`, () => {
+  test(`a complementary market gives the same results as a simple reference model (${name})`, () => {
     withSeeds([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], (random) =>
       new Pair(random, flow).run(sampleOf(OPERATIONS, SAMPLE)),
     )

@@ -53,7 +53,7 @@ test('a sell of YES and a sell of NO match by a merge, and the older order is th
   )
 })
 
-test('a taker matches orders of both books by the price the taker would pay, and at equal prices by age', () => {
+test('a taker in a complementary market matches orders of both books by price first, then by age', () => {
   const market = complementary()
   market.place(sell('YES').at(0.6).size(10).named('a'))
   market.place(buy('NO').at(0.4).size(20).named('b'))
@@ -72,7 +72,7 @@ test('a taker matches orders of both books by the price the taker would pay, and
   )
 })
 
-test('a buy of YES matches a buy of NO only in a complementary market, and only if their prices add up to a dollar or more', () => {
+test('buys of YES and NO match only in complementary markets, at prices that total at least a dollar', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).named('a'))
   market.place(buy('YES').at(0.59).size(10).named('b'))
@@ -85,7 +85,7 @@ test('a buy of YES matches a buy of NO only in a complementary market, and only 
   assert.equal(ordinary.book().length, 2)
 })
 
-test('a post-only order that would match the other book is refused with the price of that match', () => {
+test('a post-only order that would match the other outcome’s book is refused with the price of the match', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).named('a'))
   const answer = market.place(buy('YES').at(0.6).size(1).named('t'), 'POST_ONLY')
@@ -119,7 +119,7 @@ test('an immediate-or-cancel order trades by a mint, and its unfilled part is ca
   assert.deepEqual(market.book(), [])
 })
 
-test('a replacement does not match the order of the other outcome that it replaces', () => {
+test('a buy of YES that replaces a buy of NO does not match the replaced order', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   const replaces = hashNamed('a')
@@ -147,7 +147,7 @@ test('a trader’s own order in the other outcome’s book is cancelled instead 
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('an expired order in the other outcome’s book ends as expired when an incoming order would match it', () => {
+test('an incoming order does not match an expired order in the other outcome’s book', () => {
   const market = complementary()
   market.place(
     buy('NO')
@@ -162,7 +162,7 @@ test('an expired order in the other outcome’s book ends as expired when an inc
   assert.deepEqual(market.said(), ['a ended: expired, 10 rested', 't rests: buy YES 5 at 0.6'])
 })
 
-test('a failed mint returns the quantity of the trader not at fault, and ends the orders of the trader at fault', () => {
+test('a failed mint returns quantity to the faultless trader, and ends the orders of the trader at fault', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.3).size(1).by('bob').named('bid'))
@@ -177,7 +177,7 @@ test('a failed mint returns the quantity of the trader not at fault, and ends th
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('when a failed mint returns quantity to a buy of NO, that quantity matches a buy of YES that arrived meanwhile', () => {
+test('quantity that a failed mint returns to a buy of NO matches waiting buys of YES', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
@@ -191,9 +191,9 @@ test('when a failed mint returns quantity to a buy of NO, that quantity matches 
   ])
 })
 
-test('a seller in a merge is excused if they lack only shares that a failed mint should have delivered', () => {
+test('a seller in a merge is not blamed for lacking shares that a failed mint should have delivered', () => {
   const market = complementary()
-  // Gus, who has no dollars, mints with Bob; Bob sells the expected YES shares in a merge with Cat.
+  // Bob mints with Gus, who has no dollars. Bob then sells the expected YES shares in a merge with Cat.
   market.place(buy('NO').at(0.4).size(10).by('gus').named('g'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
   market.place(sell('NO').at(0.3).size(10).by('cat').named('c'))
@@ -209,7 +209,7 @@ test('a seller in a merge is excused if they lack only shares that a failed mint
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('a buyer in a mint is not excused for missing dollars', () => {
+test('a buyer in a mint who lacks dollars is at fault, even if bought shares are still undelivered', () => {
   const market = complementary()
   market.place(sell('NO').at(0.4).size(10).by('gus').named('g'))
   market.place(buy('NO').at(0.4).size(10).by('bob').named('b'))
@@ -236,7 +236,7 @@ test('the fill limit of an order group counts a mint as a fill', () => {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('an unsettled mint counts as pending for both traders, and each trader can cancel the quantity that returns if the mint fails', () => {
+test('a mint is pending for both traders, and if it fails, a cancelled order regains no quantity', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
@@ -250,7 +250,7 @@ test('an unsettled mint counts as pending for both traders, and each trader can 
   assert.deepEqual(market.said().slice(1), ['b rests: buy YES 10 at 0.6 (10 came back)'])
 })
 
-test('a market that is not complementary rejects a settlement report about a mint', () => {
+test('a market without complementary matching rejects a settlement report about a mint', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
@@ -265,7 +265,7 @@ test('a market that is not complementary rejects a settlement report about a min
   assert.ok(isRejection(ordinary.ask('ReportTrade', { marketId, report: { ...report, tradeId } })))
 })
 
-test('a mint or merge assigns every unit of rounding to one of the two sides', () => {
+test('the two payments of a mint add up to exactly one dollar per share, despite rounding', () => {
   const cases: [price: number, size: number, yes: number, no: number][] = [
     [333_333, 3_000_000, 999_999, 2_000_001],
     [500_000, 1, 1, 0],

@@ -1,6 +1,6 @@
 /**
- * Runs the real market and store threads under the real supervisor, in a data folder of the test. One or more relays
- * replace the fronts. The folder survives a stop and a start.
+ * Runs the real market and store threads under the real supervisor. Relay threads take the place of the fronts and
+ * exchange messages with the test. The data folder survives a stop and a start.
  */
 
 import assert from 'node:assert/strict'

@@ -41,7 +41,7 @@ test('a reseller keeps all their orders if the shares they bought were never del
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('a reseller is excused in whichever order the two failed trades are reported', () => {
+test('a reseller is not blamed, even if the resale is reported as failed before the purchase', () => {
   const market = resold()
   market.report('c', failedBy('seller'))
   assert.deepEqual(market.said()[0], 'TradeFailed 7-0 0xaa, seller excused')
@@ -67,7 +67,7 @@ for (const [when, told] of [
   ['reported as failed', true],
   ['still pending', false],
 ] as const) {
-  test(`an undelivered purchase (${when}) excuses later sales up to its size`, () => {
+  test(`a reseller is excused until resales have used up the shares of the undelivered purchase (${when})`, () => {
     const market = given()
     market.place(sell('YES').at(0.4).size(10).by('gus').named('g'))
     market.place(buy('YES').at(0.4).size(10).by('bob').named('b'))
@@ -114,7 +114,7 @@ for (const [why, story] of guilty) {
   })
 }
 
-test('a purchase does not excuse a seller if it is of the other outcome, after the sale, or from the seller themselves', () => {
+test('a seller without shares stays at fault if the purchases were self-trades, of the other outcome, or later', () => {
   const market = given()
   market.place(sell('NO').at(0.4).size(10).by('gus').named('g'))
   market.place(buy('NO').at(0.4).size(10).by('bob').named('other'))
@@ -130,7 +130,7 @@ test('a purchase does not excuse a seller if it is of the other outcome, after t
 })
 
 for (const reason of ['SharesNotApproved', 'OrderCancelled', 'GasBudgetSpent']) {
-  test(`a seller who waits for bought shares is not excused for ${reason}`, () => {
+  test(`a failure with ${reason} is the seller’s fault even while the seller waits for bought shares`, () => {
     const market = resold()
     market.report('c', { ...failedBy('seller'), reason })
     assert.equal(market.said()[0], 'TradeFailed 7-0 0xaa')
@@ -138,7 +138,7 @@ for (const reason of ['SharesNotApproved', 'OrderCancelled', 'GasBudgetSpent']) 
   })
 }
 
-test('if both sides of a resale are at fault, only the buyer is blamed, and the excused seller gets no quantity back', () => {
+test('if a resale fails with both sides at fault, only the buyer’s orders end; no quantity is returned', () => {
   const market = resold()
   market.place(buy('NO').at(0.2).size(1).by('cat').named('cats'))
   market.report('b', failedBy('seller'))

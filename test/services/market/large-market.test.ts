@@ -23,7 +23,7 @@ function crowded(market = given()): ReturnType<typeof given> {
   return market
 }
 
-test('thousands of orders of a trader are cancelled in steps', () => {
+test('a cancel of thousands of a trader’s orders is done in several steps of limited size', () => {
   const market = crowded()
   market.place(buy('YES').at(0.1).by('bob').named('bobs'))
   const cancelled = new Set<OrderHash>()
@@ -44,7 +44,7 @@ test('thousands of orders of a trader are cancelled in steps', () => {
   assert.equal(market.state.books[0].count + market.state.books[1].count, 1)
 })
 
-test('a market cancels very many orders of a trader at fault in steps, and then reports the failed trade', () => {
+test('if a trader at fault has very many orders, they are cancelled in steps before the trade fails', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(10).by('bob').named('s'))
   market.place(buy('YES').at(0.5).size(10).by('ann').named('b'))

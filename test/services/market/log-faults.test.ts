@@ -44,7 +44,7 @@ suite('a market thread recovers after its log could not be written', { concurren
       assertOpen(expectedFrom(dataDir), await openOrders(exchange))
     }))
 
-  test('a market thread still handles messages that concern all its markets while one of its log partitions is unavailable', () =>
+  test('while one log partition is unavailable, a market thread still applies reports about the settlement lag', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,

@@ -41,7 +41,7 @@ function replayed(market: ReturnType<typeof given>): MarketState {
   return again
 }
 
-test('the log lists, for every open session, exactly the orders to cancel when that session ends', () => {
+test('the log shows, for each session, exactly which orders are to be cancelled when the session ends', () => {
   withSeeds([1, 2, 3], (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     /** Orders that were placed in a session and not released since. */
@@ -56,12 +56,12 @@ test('the log lists, for every open session, exactly the orders to cancel when t
       const isNew = !market.recall.closed.has(orderHash) && !rests(market.state, orderHash)
       const stays = timeInForce !== 'IOC' && timeInForce !== 'FOK'
       const answer = market.ask(type, { ...message, session: 's' })
-      // If the market knows the order, its resting part belongs to the session from now on.
+      // If a known order still rests when it is submitted again, it belongs to the session from now on.
       const counts = isNew ? stays && !isRejection(answer) : rests(market.state, orderHash)
       if (counts) wanted.add(orderHash)
       return answer
     }
-    // The flow uses the state and the events of the original market.
+    // The flow places orders through `ask` above, and otherwise uses the original market.
     const flow = randomFlow(Object.assign(Object.create(market), { ask }), random)
     let most = 0
     for (let step = 0; step < 2_000; step++) {
@@ -76,7 +76,7 @@ test('the log lists, for every open session, exactly the orders to cancel when t
       if (step % READ_EVERY !== 0) continue
       market.state.held.rows(market.state)
       const now = new Set(heldIn(market))
-      // After a reorg returns a settled order to the book, the order belongs to no session.
+      // An order that returns to the book because a reorg reverted its trade has no session, so it is not compared.
       const undone = new Set<OrderHash>()
       for (const event of market.events) {
         if (event.type !== 'TradeReverted' || event.trade === undefined) continue
@@ -100,7 +100,7 @@ test('the log lists, for every open session, exactly the orders to cancel when t
   })
 })
 
-test('an order that gets quantity back from a failed trade still ends with its session', () => {
+test('an order that gets quantity back from a failed trade is still cancelled when its session ends', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(2).by('ann').named('held'), market.marketId)
   market.place(sell('YES').at(0.5).size(1).by('bob').named('maker'))
@@ -117,7 +117,7 @@ test('an order that gets quantity back from a failed trade still ends with its s
   assert.deepEqual(heldIn(market), [])
 })
 
-test('an order no longer ends with its session once its trade is confirmed', () => {
+test('once the trade of a filled order is confirmed, the market forgets the order’s session', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('held'), market.marketId)
   market.ask('PlaceOrder', { order, session: 's' })
@@ -128,7 +128,7 @@ test('an order no longer ends with its session once its trade is confirmed', () 
   assert.deepEqual(heldIn(market), [])
 })
 
-test('a market snapshot contains the orders that end with a session, with the name of the session', () => {
+test('a market snapshot names the session of each order that is to be cancelled when that session ends', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(2).by('ann').named('held'), market.marketId)
   market.ask('PlaceOrder', { order, session: 's' })
@@ -140,7 +140,7 @@ test('a market snapshot contains the orders that end with a session, with the na
   assert.deepEqual(heldIn(market, again), [hashNamed('held')])
 })
 
-test('if a second session places an order again, the order ends with the second session', () => {
+test('an order resubmitted by another session belongs to that session from then on', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(2).by('ann').named('a'), market.marketId)
   for (const session of ['first', 'first', 'second']) market.ask('PlaceOrder', { order, session })
@@ -179,7 +179,7 @@ test('the limit of open orders of a session counts all markets of a market threa
   assert.deepEqual(index.sessions(), [], 'markets that are unloaded leave nothing behind')
 })
 
-test('an order whose trade failed by its trader’s fault no longer counts towards its session’s order limit', () => {
+test('if a trade fails through a trader’s fault, the order stops counting towards its session’s order limit', () => {
   const index = new SessionIndex()
   const market = given({ sessions: { index, ordersMax: 1 } })
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('a'), market.marketId)
@@ -191,7 +191,7 @@ test('an order whose trade failed by its trader’s fault no longer counts towar
   assert.equal(index.sizeOf('s'), 0)
 })
 
-test('an order that a reorg opens again still belongs to its session, even after a snapshot', () => {
+test('if a reorg reverts the trade of an order, the order belongs to its session again', () => {
   const index = new SessionIndex()
   const market = given({ sessions: { index, ordersMax: 1 } })
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('a'), market.marketId)

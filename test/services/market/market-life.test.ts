@@ -68,7 +68,7 @@ test('closing a market twice has no further effect, and an expired market can be
   assert.equal(market.state.closed, 'resolved')
 })
 
-test('a view of a market shows the levels of both outcomes, best first', () => {
+test('a market snapshot lists the price levels of both outcomes, best price first', () => {
   const market = given()
   market.place(buy('YES').at(0.4).size(1).named('a'))
   market.place(buy('YES').at(0.41).size(2).named('b'))
@@ -95,7 +95,7 @@ test('a view of a market shows the levels of both outcomes, best first', () => {
   )
 })
 
-test('the list of a trader’s open orders has only orders that have not expired', () => {
+test('the list of a trader’s open orders omits expired orders', () => {
   const market = given()
   market.place(buy('YES').by('ann').named('a'))
   market.place(

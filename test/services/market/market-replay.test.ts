@@ -126,7 +126,8 @@ test('every resubmitted order gets its first answer, or a refusal if the order w
     for (const { orderHash, answer, open, reason } of flow.repeats) {
       const first = flow.firstAnswers.get(orderHash)
       if (first === undefined) continue
-      // An IOC or FOK order ends with its first answer. So it counts as filled, even if its remainder was cancelled.
+      // An IOC or FOK order ends when it is first answered. If it is submitted again, it gets the same answer, even if
+      // part of the order was cancelled.
       const isFilled = reason === 'filled' || reason === 'taken' || 'filled' in first
       if (isFilled || (open && reason === '')) {
         assert.deepEqual(answer, { ...first, duplicate: true })
@@ -188,5 +189,5 @@ test('a replay refuses an event that does not directly follow the previous event
   const market = given()
   const [opened] = market.events
   const state = market.replayed()
-  assert.throws(() => apply(state, opened!), /expected event 2, got 1/)
+  assert.throws(() => apply(state, opened!), /the next event must have the number 2, not 1/)
 })

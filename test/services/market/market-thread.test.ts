@@ -151,7 +151,7 @@ inFolder(
     const first = await ask(2)
     assert.deepEqual([first.orders, first.count], [whole.orders.slice(0, 2), 5])
     const last = first.orders.at(-1)!
-    // The last order of the page is cancelled and another one is placed: the next page stays the same.
+    // The last order of the page is cancelled, and another order is placed. The next page must stay the same.
     const { marketId: where, side } = last as OpenOrderPlace & { marketId: MarketId; side: Side }
     await host.run(
       { type: 'CancelOrder', message: { marketId: where, orderHash: last.orderHash, side } },
@@ -293,8 +293,8 @@ inFolder(
     host.at(3_599)
     assert.equal(await trade(200, 300), 1)
     host.at(3_601)
-    // The check reads only the newest removable record. That record is from 3,599 s, so nothing is removed before 7,199
-    // s.
+    // Events can be removed an hour after they were written, and only the age of the newest removable one is checked.
+    // It was written at 3,599 s, so nothing is removed before 7,199 s.
     assert.equal(await trade(300, 301), 1)
     host.at(7_300)
     assert((await trade(301, 302)) > 200)
@@ -457,7 +457,7 @@ inFolder(
       } catch (error) {
         assert(error instanceof Fault && error.code === 'LOG_APPEND_FAILED')
         lost = command
-        // The market's state equals that of another market that received only the successful commands.
+        // The other host runs only the accepted commands. After recovery, both hosts must have the same state.
         const other = startHost(`${dataDir}/other`, { partitions: 1 })
         await other.run(open(1))
         for (const each of accepted) await other.run(each)
@@ -471,7 +471,7 @@ inFolder(
     const answers = await host.run(...accepted)
     assert(answers.every((answer) => (answer as { duplicate?: true }).duplicate))
     await host.stop()
-    // With a higher limit of the partition's size, the same order is accepted once.
+    // After a restart with the default size limit, the lost order is accepted once.
     const roomier = startHost(dataDir, { partitions: 1 })
     const [first, second] = await roomier.run(lost, lost)
     assert.deepEqual(second, { ...(first as object), duplicate: true })
@@ -506,8 +506,8 @@ inFolder('expired orders are forgotten, and still cannot be placed again', async
   host.tidy()
   await host.keepHouse()
   assert.equal(host.log.closedOrders(0, [hashNamed('a')]).at(0)?.reason, 'cancelled')
-  // Nothing was appended since the order expired. After a restart the clock may be behind, so the log keeps the record
-  // of the ended order.
+  // The log still keeps the record of this ended order, because the log's newest event is older than the order's
+  // expiration. If the clock is behind after a restart, the order could otherwise be placed again.
   await host.stop()
   host = startHost(dataDir, { partitions: 1 })
   assert.deepEqual(await host.run(order), [{ rejected: 'ORDER_CLOSED' }])
@@ -674,7 +674,8 @@ inFolder('a snapshot that cannot be written does not affect its market', async (
     await host.keepHouse()
   }
   await fill(0)
-  // The thread reports failures only from time to time, so later successful maintenance must not hide this failure.
+  // The thread reports the failed snapshot only when `takeTrouble` is called. Until then, successful maintenance must
+  // not hide the failure.
   host.tidy()
   await host.keepHouse()
   assert.match(takeTrouble(host.thread), /cannot write .*ENOTDIR/)
@@ -698,7 +699,7 @@ inFolder('a snapshot that cannot be written does not affect its market', async (
   await host.stop()
 })
 
-test('a market thread handles a large batch of commands market by market, each market in the order of arrival', () => {
+test('a market thread groups a large batch of commands by market, keeping each market’s order of arrival', () => {
   const batch = batches(77, 20).flat()
   const of = ({ message }: Command): string => {
     const { marketId: id, order } = message as { marketId?: string; order?: VerifiedOrder }

@@ -1,6 +1,6 @@
 /**
- * A simple, slow complementary market as the reference: one array of orders, searched and sorted for every order. Money
- * is counted in one account for each trader.
+ * A simple, slow model of a complementary market, with which tests compare the real one. All orders are in one array,
+ * which is searched and sorted for every order. Each trader has one account of money.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
@@ -43,8 +43,8 @@ export class NaiveMarket {
   }
 
   /**
-   * Matches up to `quantity` of the order. Expired makers, and the trader's own ones, are removed when the order
-   * reaches them.
+   * Matches up to `quantity` of the order. Skips expired makers that the order reaches, and returns them in `gone`.
+   * With `cancelsOwn`, does the same with makers of the same trader.
    */
   match(order: VerifiedOrder, quantity: number, nowSec: number, cancelsOwn: boolean) {
     const fills: NaiveFill[] = []
@@ -77,7 +77,7 @@ export class NaiveMarket {
     return how === 'IOC' ? fills.length > 0 : left === 0
   }
 
-  /** Applies a match and rests the remainder, if it may rest. */
+  /** Matches an order and applies the match. With `rests`, the remainder rests in the book. */
   enter(
     order: VerifiedOrder,
     quantity: number,
@@ -110,7 +110,9 @@ export class NaiveMarket {
     this.resting = this.resting.filter(({ order }) => order.trader !== trader)
   }
 
-  /** Returns the best buy and sell of an outcome; infinite if there is none. */
+  /**
+   * Returns the best bid and ask of an outcome. A missing bid is minus infinity, and a missing ask is plus infinity.
+   */
   best(outcome: Outcome): { bid: number; ask: number } {
     const prices = (side: typeof BUY | typeof SELL) =>
       this.resting

@@ -1,7 +1,7 @@
 /**
- * Tests book-by times, labels, groups, replacements and dead-man switches among random operations on a real log. The
- * process is killed before an append, after an append, and between batches. Trades settle or fail, so quantity returns
- * to the book. The invariants use answers and events only.
+ * Tests options of orders with random operations on a real log: book-by times, labels, groups, replacements and
+ * dead-man switches. The process is killed before an append, after an append, and between batches. A failed trade may
+ * return its quantity to the book. The checks use the answers, the events and the books.
  */
 
 import assert from 'node:assert/strict'
@@ -42,8 +42,8 @@ const RECENT = 200
 const UNSETTLED_MANY = 300
 
 /**
- * Time of a kill: before or after the next append is durable. If undefined, the process is killed between batches, and
- * no append fails.
+ * When a kill interrupts the next append: before the append, or after its events are durable. If undefined, the append
+ * succeeds, and a kill can happen only between batches.
  */
 type Kill = 'before' | 'after' | undefined
 
@@ -85,7 +85,7 @@ function makeModel(random: Random, dataDir: string) {
   const resting = new Set<OrderHash>()
   /** Due time of each trader's dead-man switch. Like the database, it survives every kill. */
   const switches = new Map<Address, number>()
-  /** Fills that count for the protection of each group. */
+  /** By group: its protection, and the fills inside the time window of this protection. */
   const fills = new Map<string, { protection: Protection | undefined; fills: [number, number][] }>()
   /** Trades without an end, the oldest first. */
   const unsettled: { readonly marketId: MarketId; readonly report: TradeReport }[] = []
@@ -104,8 +104,8 @@ function makeModel(random: Random, dataDir: string) {
     host.thread.markets.get(id)?.state.books.some((book) => book.locate(orderHash) >= 0) === true
 
   /**
-   * Applies the events of a step to the known state. Checks that no order marked `gone` rests again. Checks also that
-   * no order rests in a group whose protection has triggered.
+   * Applies the events of a step to the known state. Checks that no order marked `gone` rests again. If a group's
+   * protection triggered, checks that no order of the group still rests. Orders whose answer is unknown are exempt.
    */
   function follow(events: readonly MarketEvent[]): void {
     const exceeded = new Set<string>()
@@ -137,7 +137,8 @@ function makeModel(random: Random, dataDir: string) {
       for (const hash of resting) {
         const known = orders.get(hash)!
         const isOfGroup = keyOf(known, known.placed.order.marketId) === key
-        // An order without an answer may have been placed in the same batch after the last fill, so it may rest.
+        // An order whose answer is unknown may still rest. It may have been placed in the same batch, after the fill
+        // that triggered the protection.
         assert.ok(!isOfGroup || known.first === undefined, 'nothing protected survives')
       }
     }
@@ -258,7 +259,8 @@ function makeModel(random: Random, dataDir: string) {
     }
     const { duplicate, ...first } = answer as OrderAccepted
     if (known.first === undefined) {
-      // A kill may have lost the first answer; then the repeated answer is the first known one.
+      // If a kill lost the first answer, the test knows only the answer to the repeated request, which is marked
+      // `duplicate`.
       if (duplicate === undefined) {
         assert.ok((placed.bookByMs ?? nowMs) >= nowMs, 'nothing late is accepted')
       }
@@ -330,8 +332,8 @@ function makeModel(random: Random, dataDir: string) {
   }
 
   /**
-   * Checks one of several answers to a batch. `wasOpen` is false, because an earlier order of the batch may already
-   * have replaced the same order.
+   * Checks one of several answers to a batch. Passes `wasOpen` as false, because an earlier order of the batch may have
+   * replaced the same order.
    */
   function judgeStep(placed: PlacedOrder, answer: unknown): void {
     judge(placed, answer, false)
@@ -392,7 +394,7 @@ function makeModel(random: Random, dataDir: string) {
   }
 }
 
-test('after any kills, no late order rests, no group exceeds its fill limit, and resubmissions get their first answers', async () => {
+test('despite repeated kills, no order is placed after its deadline, and no group exceeds its fill limit', async () => {
   for (const seed of seedsOf(...SEEDS)) {
     const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-life-'))
     const model = makeModel(randomFrom(seed), dataDir)

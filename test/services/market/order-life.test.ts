@@ -26,7 +26,7 @@ function holds(market: Market): void {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 }
 
-test('a market refuses an order that arrives after its bookByMs time; if the order was accepted before, its first answer is repeated', () => {
+test('an order that arrives after its placing deadline bookByMs is refused, unless it was accepted before', () => {
   const market = given()
   const nowMs = START_SEC * 1_000
   const late = place(market, buy('YES').at(0.4).size(5).named('late'), { bookByMs: nowMs - 1 })
@@ -73,7 +73,7 @@ test('a replacement cancels the old order and places the new one in one step', (
   holds(market)
 })
 
-test('a replacement is refused without effect if the old order has ended or belongs to another trader', () => {
+test('by default, an order cannot replace an order that has ended, and never another trader’s order', () => {
   const market = given()
   place(market, buy('YES').at(0.4).size(5).by('ann').named('anns'))
   place(market, buy('YES').at(0.4).size(5).by('bob').named('bobs'))
@@ -94,7 +94,7 @@ test('a replacement is refused without effect if the old order has ended or belo
   holds(market)
 })
 
-test('if the new order of a replacement is refused for its time in force, the old order stays', () => {
+test('if a post-only replacement would match and is refused, the old order stays in the book', () => {
   const market = given()
   place(market, sell('YES').at(0.5).size(5).by('bob').named('ask'))
   place(market, buy('YES').at(0.4).size(5).by('ann').named('old'))
@@ -102,7 +102,7 @@ test('if the new order of a replacement is refused for its time in force, the ol
   const options = { replaces: hashNamed('old'), timeInForce: 'POST_ONLY' } as const
   assert.equal(codeOf(place(market, crossing, options)), 'POST_ONLY_WOULD_MATCH')
   assert.ok(rests(market, 'old'))
-  // A post-only order is accepted although it crosses the order that it replaces.
+  // The buy `turned` would match the sell `turn`, but it replaces `turn`. So it is accepted although it is post-only.
   place(market, sell('NO').at(0.3).size(5).by('ann').named('turn'))
   const turned = buy('NO').at(0.3).size(5).by('ann').named('turned')
   const turning = { replaces: hashNamed('turn'), timeInForce: 'POST_ONLY' } as const
@@ -110,7 +110,7 @@ test('if the new order of a replacement is refused for its time in force, the ol
   holds(market)
 })
 
-test('a batch of replacements moves both quotes in one step, even if the new quotes would match the old ones', () => {
+test('one batch can move a bid and an ask even if the new bid matches the old ask', () => {
   const market = given()
   place(market, buy('YES').at(0.48).size(5).by('ann').named('bid'))
   place(market, sell('YES').at(0.5).size(5).by('ann').named('ask'))
@@ -160,16 +160,17 @@ test('all orders of a group are cancelled once the group has too many fills with
   place(market, sell('NO').at(0.6).size(2).by('ann').named('other'), { tags: { group: 'else' } })
   place(market, buy('YES').at(0.5).size(1).by('bob').named('t1'))
   market.at(2)
-  // The first fill is outside of the time window, so it does not count.
+  // The first fill is now outside of the protection's time window, so it does not count.
   place(market, buy('YES').at(0.51).size(3).by('bob').named('t2'))
   assert.ok(rests(market, 'c') && rests(market, 'd'))
   place(market, buy('YES').at(0.52).size(1).by('bob').named('t3'))
   assert.ok(!rests(market, 'c') && !rests(market, 'd'))
   assert.ok(rests(market, 'other'))
   const causes = market.events.filter((event) => 'cause' in event && event.cause === 'protection')
-  // Protection cancelled the resting orders, and the two filled orders with unsettled trades.
+  // Protection cancelled the resting orders `c` and `d`. It also ended `a` and `b`, which are filled but have unsettled
+  // trades.
   assert.equal(causes.length, 4)
-  // If a trade of a protected order fails, its quantity does not return.
+  // A failed trade of `b` returns no quantity to the book, because protection has ended `b`.
   market.report('t2', { fault: 'buyer' }, 1)
   assert.ok(!rests(market, 'b'))
   // Counting begins anew.
@@ -179,7 +180,7 @@ test('all orders of a group are cancelled once the group has too many fills with
   holds(market)
 })
 
-test('a group that exceeds its share limit is cancelled, including the rest of the taker order that exceeds it', () => {
+test('if a taker exceeds its order group’s share limit, its remainder and the group’s other orders are cancelled', () => {
   const market = given()
   const tags = { group: 'mm', protection: { windowMs: 60_000, sharesMax: 3_000_000 as never } }
   place(market, sell('YES').at(0.5).size(3).by('bob').named('a'))
@@ -190,7 +191,7 @@ test('a group that exceeds its share limit is cancelled, including the rest of t
   holds(market)
 })
 
-test('cancelling a group by its name also cancels its filled orders whose quantity could return', () => {
+test('a cancel of a group includes filled orders of the group whose trades are not settled yet', () => {
   const market = given()
   const tags = { group: 'g' }
   place(market, sell('YES').at(0.5).size(2).by('ann').named('filled'), { tags })
@@ -229,7 +230,7 @@ test('the number of orders in a group is limited, so that one step can cancel al
   assert.equal(replacing('moved', 'o0'), 'accepted')
 })
 
-test('a replacement of a missing order counts against the limit of open orders', () => {
+test('if the order to replace does not exist, the new order must fit into the open-order limit', () => {
   const market = given()
   const order = (at: number) => buy('YES').at(0.1).size(1).by('ann').named(`o${at}`)
   for (let at = 0; at < ORDERS_PER_TRADER_MAX; at++) place(market, order(at))
@@ -264,8 +265,8 @@ test('a market forgets groups without recent fills, so a trader cannot fill the 
     market.at(at)
   }
   holds(market)
-  // There is one fill per second. The market keeps a group for at most two minutes after its last fill. A snapshot for
-  // an early time contains all kept groups.
+  // One protected group per second gets a fill. The market forgets a group within two minutes of its last fill. `rows`
+  // gets the start time, because it would also drop groups that are old at its time.
   const { length } = market.state.tagged.rows(market.state, START_SEC * 1_000)
   assert.ok(length >= 58 && length <= 128, `${length} groups`)
 })

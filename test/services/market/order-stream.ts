@@ -32,7 +32,8 @@ export function orderStream(seed: number, marketCount: number): OrderStream {
   const random = randomFrom(seed)
   const markets = Array.from({ length: marketCount }, (_, index) =>
     aMarket({
-      // The last bytes choose the partition, so the markets are spread over all of them.
+      // The last bytes of a market's id choose its partition. They count up, so the markets are spread over all
+      // partitions.
       id: `${randomFrom(index).hex(28)}${index.toString(16).padStart(8, '0')}` as MarketId,
       expiration: LONG_AHEAD_SEC,
     }),

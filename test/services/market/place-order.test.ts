@@ -322,7 +322,7 @@ test('one order matches a limited number of makers, and the rest of the order is
   })
 })
 
-test('an order that meets only expired orders, and more of them than the match limit, is refused and can be retried', () => {
+test('an order that meets too many expired orders is refused as OVERLOADED and can be retried', () => {
   const market = crowd(MAKERS_PER_ORDER_MAX + 1, START_SEC + 100)
   market.at(100)
   const order = buy('YES').at(0.4).named('t')

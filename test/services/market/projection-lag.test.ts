@@ -62,7 +62,8 @@ inFolder(
   async (dir) => {
     const host = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
     await host.run(open(1))
-    // Makes one event per minute, with a database that always lags by `minutesBehind`.
+    // Adds one event per minute, while the database always lags by `minutesBehind`. Returns each reported change of
+    // `behind`.
     const follow = async (minutesBehind: number, from: number, to: number): Promise<boolean[]> => {
       const news: boolean[] = []
       for (let minute = from; minute < to; minute++) {

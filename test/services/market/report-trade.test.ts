@@ -91,7 +91,7 @@ const consequences: [fault: TradeReport['fault'], said: string[], book: string[]
   ],
 ]
 for (const [fault, said, book] of consequences) {
-  test(`a failed trade with fault ${fault} cancels orders of the side at fault and returns quantity to a faultless side`, () => {
+  test(`after a failed trade with fault ${fault}, sides at fault lose their orders and faultless sides regain quantity`, () => {
     const market = traded(10)
     market.place(buy('NO').at(0.1).size(7).by('ann').named('extra-ann'))
     market.place(sell('NO').at(0.9).size(7).by('bob').named('extra-bob'))
@@ -119,7 +119,7 @@ test('an open order that gets quantity back from a failed trade keeps its place 
   assert.deepEqual(market.book(), ['YES sell 0.4 s 10', 'YES sell 0.4 later 1'])
 })
 
-test('when a failed trade returns quantity to an order, that quantity matches waiting orders like a new order', () => {
+test('quantity that a failed trade returns to an order matches waiting orders like a new order', () => {
   const market = traded(10)
   market.place(buy('YES').at(0.45).size(6).by('eve').named('e'))
   market.said()
@@ -133,7 +133,7 @@ test('when a failed trade returns quantity to an order, that quantity matches wa
   assert.equal(market.state.unsettled, 1)
 })
 
-test('several failed trades all return their quantities to the order that they had filled', () => {
+test('if several trades of an order fail, each trade returns its quantity to the order once', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(4).by('bob').named('s1'))
   market.place(sell('YES').at(0.4).size(6).by('eve').named('s2'))
@@ -154,7 +154,7 @@ test('several failed trades all return their quantities to the order that they h
   ])
 })
 
-test('an order that got quantity back can be cancelled, and a resubmission of the order gets the first answer', () => {
+test('an order that got quantity back repeats its first answer if resubmitted, and can be cancelled', () => {
   const market = traded(10)
   market.at(7)
   market.report('b', { ...failed, fault: 'seller' })

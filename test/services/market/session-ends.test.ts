@@ -52,7 +52,7 @@ test('the end of a session cancels its orders, and no other orders', () => {
   assert.deepEqual(take(), [])
 })
 
-test('if the end of a session is reported twice, both reports are confirmed after the session’s cancels are answered', () => {
+test('two requests to end one session are both confirmed once the session’s cancels are answered', () => {
   const { index, ends, take } = fixture({ s: ['a'] })
   let done = 0
   ends.end('s', 0, () => done++)
@@ -68,7 +68,7 @@ test('if the end of a session is reported twice, both reports are confirmed afte
   assert.equal(done, 2, 'each end is confirmed once')
 })
 
-test('the end of a session is confirmed only when every earlier command is durable', () => {
+test('the end of a session is confirmed only after all earlier commands are written to the log', () => {
   const index = new SessionIndex()
   const proofs: ((isSure: boolean) => void)[] = []
   const sent: HeldOrder[] = []
@@ -83,7 +83,7 @@ test('the end of a session is confirmed only when every earlier command is durab
   proofs.shift()?.(false)
   assert.equal(done, 0, 'the log could not be written')
   ends.retry(0)
-  // An order of the session, which was waiting in the mailbox, is placed now.
+  // An order of the session was still in the mailbox when the session ended. The market places it only now.
   index.add('s', order('a'))
   proofs.shift()?.(true)
   assert.equal(done, 0)
@@ -91,14 +91,14 @@ test('the end of a session is confirmed only when every earlier command is durab
   assert.equal(sent.length, 1)
 })
 
-test('a session without orders ends immediately', () => {
+test('the end of a session without orders is confirmed immediately', () => {
   const { ends, take } = fixture({})
   let done = 0
   ends.end('s', 0, () => done++)
   assert.deepEqual([done, take().length], [1, 0])
 })
 
-test('the end of a session is confirmed only after unavailable markets are loaded again', () => {
+test('the end of a session is not confirmed while a market that may contain its orders is unavailable', () => {
   let isAway = true
   const { index, ends, take } = fixture({}, () => isAway)
   let done = 0
@@ -114,7 +114,7 @@ test('the end of a session is confirmed only after unavailable markets are loade
   assert.equal(done, 1)
 })
 
-test('the cancels of an ended session are retried, 256 at a time, until the market has decided every one', () => {
+test('the cancels of an ended session are sent 256 at a time, and overloaded ones are sent again', () => {
   const names = Array.from({ length: 1_000 }, (_, at) => `o${at}`)
   const { index, ends, take } = fixture({ s: names })
   let done = 0
@@ -174,7 +174,7 @@ test('an order that reaches its market after its session has ended is cancelled'
   assert.deepEqual(take(), [], 'an ended session is forgotten; a restart finds what is left')
 })
 
-test('a session whose front returns keeps the orders that are not cancelled yet', () => {
+test('if a lost front returns, the orders of its session that are not cancelled yet stay open', () => {
   const { ends, take } = fixture({ s: ['a'] })
   ends.suspend('s', 0)
   take()[0]!.answer(reject('OVERLOADED'))
@@ -183,7 +183,7 @@ test('a session whose front returns keeps the orders that are not cancelled yet'
   assert.deepEqual(take(), [])
 })
 
-test('an order in flight does not reopen an ended session, and the end is confirmed only after the order’s cancel', () => {
+test('an order that arrives after the end of its session is cancelled before the end is confirmed', () => {
   const { index, ends, take } = fixture({ s: ['a'] })
   let done = 0
   ends.end('s', 0, () => done++)
@@ -195,14 +195,14 @@ test('an order in flight does not reopen an ended session, and the end is confir
   ends.retry(1_000)
   const [late] = take()
   assert.equal(late?.name, 'late')
-  // An ended session cannot be continued, even after the loss of its front.
+  // An ended session cannot be continued, even if its front is lost before the end is confirmed.
   ends.suspend('s', 1_000)
   assert.equal(ends.continue('s'), false)
   late?.answer(cancelled)
   assert.equal(done, 1)
 })
 
-test('requests to keep orders after the end of their session are repeated until the market has recorded each request', () => {
+test('a request to keep an order beyond its session is sent again until the market has recorded it', () => {
   const { index, ends, take } = fixture({ s: ['a', 'b'] })
   ends.keep('s')
   const [a, b] = take()

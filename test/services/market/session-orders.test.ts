@@ -55,7 +55,7 @@ test('the loss of a front ends the sessions of that front, and no sessions of ot
   assert.deepEqual(cancelled, ['a'], 'this thread stops; the front lives')
 })
 
-test('losing a front does not affect sessions that have ended already or whose orders are to stay', () => {
+test('the loss of a front does not affect sessions that ended earlier or chose to keep their orders', () => {
   const { sessions, cancelled, kept, hold } = fixture()
   const front = sessions.link()
   const answers: unknown[] = []
@@ -72,7 +72,7 @@ test('losing a front does not affect sessions that have ended already or whose o
   assert.deepEqual([cancelled, kept], [['s'], ['t']])
 })
 
-test('after a restart, orders of sessions that no front reports as alive are cancelled', () => {
+test('after a restart, a market thread cancels the orders of sessions that no front claims in time', () => {
   const { sessions, cancelled, hold, look } = fixture()
   for (const session of ['claimed', 'left']) hold(session, session)
   sessions.awaitClaims()

@@ -4,7 +4,7 @@ import { makeSettlementWatch } from '#services/market/host/settlement-watch.ts'
 
 const chains = new Set([1, 137])
 
-test('a market thread reports once that settlement is behind, if settlement is disconnected beyond the maximum lag', () => {
+test('if settlement stays disconnected beyond the maximum lag, a market thread reports once that settlement is behind', () => {
   const watch = makeSettlementWatch({ maxMs: 1_000, chains }, 0)
   assert.deepEqual(watch.look(1_000), [])
   assert.deepEqual(watch.look(1_001), [1, 137], 'it has never come')

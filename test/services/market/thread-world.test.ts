@@ -40,7 +40,7 @@ function simulatedWorld(startMs: number) {
         cancel = clock.after(periodMs, again)
         return () => cancel()
       },
-      // The ports of the test are real, so their messages do not wait for simulated time.
+      // The ports of the test are real, so messages must not wait for the simulated clock.
       soon: realWorld.timers.soon,
     },
   }
@@ -48,8 +48,8 @@ function simulatedWorld(startMs: number) {
 }
 
 /**
- * Starts a market thread with one market, and a front that is linked to the thread. `closed` has the ended orders of
- * the market.
+ * Starts a market thread with one market, and links a front to the thread. The front collects the market's
+ * `OrderClosed` events in `closed`.
  */
 async function linked(t: TestContext) {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-world-'))
@@ -108,12 +108,12 @@ test('a market thread takes the time of orders and expirations from its injected
   assert.equal(Math.floor((ended?.atMs ?? 0) / 1_000), START_SEC + 60)
 })
 
-test('a new order that arrives after its funds reservation ended is refused, and a known order gets its first answer', async (t) => {
+test('an order that arrives after its funds reservation ended is refused, unless it was accepted before', async (t) => {
   const { clock, front, market } = await linked(t)
   const named = (name: string) => signed(buy('YES').at(0.5).size(2).by('ann').named(name))
   /**
-   * Sends an order whose funds are reserved for one second. The order arrives after `waitMs`, alone or in a
-   * `PlaceOrders` request.
+   * Sends an order whose reservation of funds lasts one second. The clock advances by `waitMs` before the order
+   * arrives. With `inStep`, sends a `PlaceOrders` request instead of a `PlaceOrder` request.
    */
   const arrive = (name: string, waitMs: number, inStep = false) => {
     const placed = { order: named(name), reservedMs: 1_000 }

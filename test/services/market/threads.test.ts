@@ -19,7 +19,7 @@ const hashesOf = (events: ReturnType<typeof eventsOf>['events']) => {
   return hashes
 }
 
-test('a market thread answers a command only when it is durable, and a single command is written without delay', () =>
+test('a market thread answers a command only after its events have been written to the log', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false })
     const stream = orderStream(1, 4)
@@ -33,7 +33,7 @@ test('a market thread answers a command only when it is durable, and a single co
     }
   }))
 
-test('every reader receives events before the caller receives the answer to the command that caused them', () =>
+test('each front receives an event before the answer to the command that caused the event', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false, relays: 2 })
     const stream = orderStream(2, 3)
@@ -45,7 +45,7 @@ test('every reader receives events before the caller receives the answer to the 
     )
     assert.equal(halves.flat().length, 400)
     const known = hashesOf(eventsOf(dataDir).events)
-    // Messages caused by the other relay's commands may still be on their way.
+    // A relay may still receive events that the other relay's commands caused, so the test waits for them.
     await eventually(() => {
       for (const story of exchange.received.values()) {
         const told = story.flatMap((line) => ('event' in line ? [line.event] : []))
@@ -73,7 +73,7 @@ test('every reader receives events before the caller receives the answer to the 
     }
   }))
 
-test('a market thread that is killed while it handles requests recovers its state when it restarts', () =>
+test('a market thread that is killed while it handles requests recovers all open orders from the log', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({
       store: false,
@@ -101,7 +101,7 @@ test('a market thread that is killed while it handles requests recovers its stat
     assertOpen(expected, await openOrders(exchange))
   }))
 
-test('after a kill, a market thread keeps only the session orders of sessions that a front reports as alive', () =>
+test('after a kill, a market thread cancels the orders of sessions that no front reports as alive', () =>
   withExchanges(async (start) => {
     const exchange = await start({ store: false })
     const stream = orderStream(5, 1)
@@ -168,7 +168,7 @@ test('a command that arrives at a full mailbox is answered with OVERLOADED', () 
     assert(orders.size <= accepted)
   }))
 
-test('the number of market threads can be changed between starts', () =>
+test('after a restart with another number of market threads, all markets and orders are unchanged', () =>
   withExchanges(async (start, dataDir) => {
     const stream = orderStream(6, 12)
     let views: unknown
@@ -195,7 +195,7 @@ test('the number of market threads can be changed between starts', () =>
     }
   }))
 
-test('an order of a session ends when its front dies, even if the front dies before the order is answered', () =>
+test('when a front dies, all orders of its sessions are cancelled, including orders without an answer', () =>
   withExchanges(async (start) => {
     const exchange = await start({ store: false, relays: 2 })
     const stream = orderStream(9, 1)
@@ -218,8 +218,8 @@ test('an order of a session ends when its front dies, even if the front dies bef
       (await openOrders(exchange)).map(({ orderHash }) => orderHash).toSorted()
     const stays = await open()
     assert.equal(stays.length, 6)
-    // Events come before answers. So after the first events the test kills the front that sent the orders, before the
-    // answers arrive or shortly afterwards.
+    // A front gets events before answers. So the test kills the sending front after the first events, at about the time
+    // when its answers arrive.
     void exchange.askAll(inNameOf('dies', 6, 16), 'front-1')
     const rested = () => exchange.received.get('front-0')!.filter((line) => 'event' in line).length
     await eventually(() => assert(rested() > 7))

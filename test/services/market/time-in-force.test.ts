@@ -35,7 +35,7 @@ test('a post-only order rests, or is refused with the price at which it would ha
     field: 'postOnly',
     detail: 'the post-only order would match on arrival at the price 420000, so it was not placed',
   })
-  // An expired order does not count as a match.
+  // The sell `b` at 0.42 has expired, so only `a` at 0.43 can match.
   market.at(61)
   const late = market.place(bid, 'POST_ONLY')
   assert(isRejection(late) && late.detail?.includes('at the price 430000'))
@@ -72,13 +72,13 @@ test('the unfilled part of an immediate-or-cancel order is cancelled and never r
   })
 })
 
-test('a fill-or-kill order is filled completely on arrival, or nothing happens', () => {
+test('a fill-or-kill order is filled completely on arrival, or refused without any effect', () => {
   const market = given({ selfTrade: 'cancel-resting' })
   market.place(sell('YES').at(0.4).size(4).by('ann').named('a'))
   market.place(sell('YES').at(0.41).size(4).by('bob').named('own'))
   market.place(sell('YES').at(0.42).size(4).by('ann').named('c'))
   market.said()
-  // The trader's own order does not count as a match.
+  // Bob's buy cannot match Bob's own sell, which is named `own`.
   const taker = (size: number) => buy('YES').at(0.45).size(size).by('bob').named(`t${size}`)
   assert.deepEqual(market.place(taker(9), 'FOK'), {
     rejected: 'ORDER_NOT_FILLED',
@@ -137,7 +137,7 @@ test('post-only orders never match on arrival, and IOC and FOK orders never rest
   })
 })
 
-test('the market refuses exactly the orders that the naive model refuses', () => {
+test('for every time in force, a market refuses the same orders as a simple reference model', () => {
   withSeeds([4, 5], (random) => {
     const selfTrade = random.chance(0.5) ? 'allow' : 'cancel-resting'
     const market = given({ selfTrade })

@@ -41,7 +41,7 @@ test('a maker is charged no gas if takers fill the maker’s order piece by piec
   assert.deepEqual([counts.paidBy(eve), counts.paidBy(ann)], [5, 0])
 })
 
-test('an unsettled fill of a trader with themselves counts once against the daily fills', () => {
+test('an unsettled trade of a trader with themselves counts as one fill of the daily limit', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(1).by('eve').named('s'))
   market.place(buy('YES').at(0.4).size(1).by('eve').named('b'))
@@ -67,7 +67,7 @@ test('a refusal by a daily budget names the used amount, the limit, and the time
   assert.equal(budgets.flaw(CHAIN, eve, asking({ nowMs: untilMs })), undefined, 'another day')
 })
 
-test('each of the three daily budgets refuses orders independently, and 0 means no limit', () => {
+test('each daily budget (fills, gas, failed gas) refuses orders independently, and 0 means no limit', () => {
   const over = spending(eve, { fills: 10, gas: 1_000, failedGas: 500 })
   for (const some of [{ fillsPerDay: 10 }, { gasPerDay: 1_000 }, { failedGasPerDay: 500 }]) {
     const budgets = new TraderBudgets(limits(some), 1)
@@ -88,7 +88,7 @@ test('a trader in the list of exempt traders has no daily budgets', () => {
   assert.equal(budgets.flaw(CHAIN, eve, asking({ pending: 9 })), undefined)
 })
 
-test('open orders and unsettled fills count against the daily budgets, multiplied by the number of market threads', () => {
+test('for the daily limit, a market thread multiplies open orders and unsettled fills by the thread count', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 10 }), 4)
   budgets.merge(CHAIN, dayOf(NOW), [spending(eve, { fills: 1 })])
   assert.equal(budgets.flaw(CHAIN, eve, asking({ pending: 1, openOrders: () => 1 })), undefined)
@@ -101,7 +101,7 @@ test('open orders and unsettled fills count against the daily budgets, multiplie
   )
 })
 
-test('a trader above the failed-fill gas budget is reported once, and sums of an earlier day are ignored', () => {
+test('a trader who reaches the daily gas budget for failed fills is reported only once', () => {
   const budgets = new TraderBudgets(limits({ failedGasPerDay: 500 }), 1)
   const day = dayOf(NOW)
   assert.deepEqual(budgets.merge(CHAIN, day, [spending(eve, { failedGas: 499 })]), [])
@@ -112,7 +112,7 @@ test('a trader above the failed-fill gas budget is reported once, and sums of an
   assert(isRejection(budgets.flaw(CHAIN, eve, asking())))
 })
 
-test('the daily budget sums are remembered only for the most recently charged traders', () => {
+test('a market thread remembers daily budget use only for the traders that were charged most recently', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 1 }), 1)
   const many = Array.from({ length: SPENDING_TRADERS_MAX + 1 }, (_, n) =>
     spending(`0x${n.toString(16).padStart(40, '0')}` as Address, { fills: 1 }),
@@ -164,14 +164,15 @@ test('a settled fill counts against the daily budget even before its gas is char
     (budgets.flaw(CHAIN, eve, asking()) as { detail: string }).detail,
     /used 1 of 3 settled fills today, and their 0 open orders and 2 trades in progress/,
   )
-  // A second fill is charged. Two charged fills and one that is not charged yet reach the limit.
+  // The trader has three settled fills. Before this merge, the gas of one fill was charged. Now the gas of two is
+  // charged. All three still count, so the limit of three is reached.
   budgets.merge(CHAIN, day, [spending(eve, { fills: 2 })])
   assert(isRejection(budgets.flaw(CHAIN, eve, asking())))
   budgets.merge(CHAIN, day + 1, [])
   assert.equal(budgets.flaw(CHAIN, eve, asking({ nowMs: nextDayMs(NOW) })), undefined)
 })
 
-test('a confirmed trade counts towards the daily fills only of the trader who pays for its gas', () => {
+test('a confirmed trade counts as a daily fill only for the trader who pays its gas', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 1 }), 1)
   const market = given({ risk: { minNotional: 0, pendingTradesMax: 10, budgets } })
   market.place(sell('YES').at(0.4).size(1).by('ann').named('s'))

@@ -1,5 +1,6 @@
 /**
- * Tests holds: a market thread refuses new orders of a trader, and reports the needs of the trader's orders and trades.
+ * Tests holds. During a hold, a market thread refuses new orders of a trader. It also reports how much the trader's
+ * open orders and unsettled trades need.
  */
 
 import assert from 'node:assert/strict'

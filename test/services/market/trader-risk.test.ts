@@ -51,7 +51,7 @@ test('after twice the maximum pause without a fault, a trader’s earlier faults
   assert.deepEqual(pauses.all(), [])
 })
 
-test('market threads agree on the pauses of a trader in whichever order they exchange them', () => {
+test('market threads agree on a trader’s pause even if reports about it arrive in the wrong sequence', () => {
   const make = () => new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   const [one, two] = [make(), make()]
   one.fault(CHAIN, ann, 0)
@@ -117,7 +117,7 @@ test('a trader who is paused can cancel an open order', () => {
   assert('status' in market.cancel('s', 'sell'), 'also of what is not settled')
 })
 
-test('a trader who is excused, or not at fault, is not paused', () => {
+test('no pause applies to a seller who lacks only shares that another trader failed to deliver', () => {
   const { market, pauses } = pausing()
   market.place(sell('YES').at(0.5).size(10).by('ann').named('r'))
   market.place(buy('YES').at(0.5).size(10).by('cat').named('c'))
@@ -129,7 +129,7 @@ test('a trader who is excused, or not at fault, is not paused', () => {
   )
 })
 
-test('a replay of the log gives the pauses of traders from before the restart', () => {
+test('after a restart, a replay of the log restores the pauses of all traders', () => {
   const terms = { firstMs: 1_000, maxMs: 60_000 }
   const risk = { ...free, pauses: new TraderPauses(terms) }
   const market = given({ risk })

@@ -31,7 +31,7 @@ for (const [name, side, fault] of [
   ['s', 'sell', 'buyer'],
   ['b', 'buy', 'seller'],
 ] as const) {
-  test(`a cancel of the filled ${side} order is recorded, and the order gets no quantity back if its trade fails`, () => {
+  test(`a filled ${side} order that was cancelled regains no quantity if its trade fails`, () => {
     const market = filled()
     assert.deepEqual(market.cancel(name, side), cancelled(name, 10))
     assert.deepEqual(market.said(), [`${name} ended: cancelled, 0 rested, 10 pending`])
@@ -46,7 +46,7 @@ for (const [name, side, fault] of [
   })
 }
 
-test('a failed trade still returns quantity to one filled order after the opposite order was cancelled', () => {
+test('if one order of a pending trade is cancelled and the trade fails, the other order regains quantity', () => {
   const market = filled()
   market.cancel('b', 'buy')
   market.report('b', failedBy('none'))
@@ -63,7 +63,7 @@ test('a cancelled order stays cancelled when its trade is confirmed', () => {
   assert.equal(market.state.pending.size, 0)
 })
 
-test('a cancel of a partly filled order removes its open part, and its pending fill does not return if the trade fails', () => {
+test('after a cancel, a partly filled order ends and regains no quantity from a failed fill', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(10).by('bob').named('s'))
   market.place(buy('YES').at(0.5).size(3).by('ann').named('b1'))
@@ -87,7 +87,7 @@ test('a filled order can be cancelled after a reorg has reverted its trade', () 
   assert.deepEqual(market.book(), [])
 })
 
-test('a cancel of a filled order is refused if its side or trader is wrong, or the order or market has expired', () => {
+test('a cancel of a filled order is refused for a wrong side or trader, or after expiry', () => {
   const market = given()
   const selling = sell('YES').at(0.4).size(1).by('bob')
   market.place(selling.until(START_SEC + 500).named('short'))
@@ -101,7 +101,7 @@ test('a cancel of a filled order is refused if its side or trader is wrong, or t
   assert.deepEqual(market.cancel('long', 'sell'), closed, 'the market is over')
 })
 
-test('in a market without settlement no trade stays pending and a filled order is closed', () => {
+test('in a market without settlement, no trade is ever pending, and a filled order counts as closed', () => {
   const market = given({ settled: false })
   market.place(sell('YES').at(0.4).size(10).by('bob').named('s'))
   market.place(buy('YES').at(0.5).size(10).by('ann').named('b'))
@@ -110,7 +110,7 @@ test('in a market without settlement no trade stays pending and a filled order i
   assert.deepEqual(market.cancel('s', 'sell'), closed)
 })
 
-test('a cancel of all orders of a trader includes filled orders whose quantity could return', () => {
+test('a cancel of all orders of a trader also cancels filled orders with unsettled trades', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(4).by('bob').named('filled'))
   market.place(sell('YES').at(0.4).size(4).by('bob').named('half'))
@@ -141,7 +141,7 @@ test('a cancel of all orders of a trader includes filled orders whose quantity c
   assert.deepEqual(market.book(), [])
 })
 
-test('a cancel for lack of funds does not affect an order that was filled before, and its quantity can return', () => {
+test('a cancel for lack of funds skips filled orders, which regain quantity if their trades fail', () => {
   const market = filled()
   const { marketId } = market
   const bob = { marketId, trader: traderNamed('bob'), reason: 'unfunded' } as const
@@ -152,7 +152,7 @@ test('a cancel for lack of funds does not affect an order that was filled before
   assert.deepEqual(market.book(), ['YES sell 0.4 s 10'])
 })
 
-test('if a trader may no longer trade, all their orders end as unfunded, including filled orders with pending trades', () => {
+test('if a trader is barred, all their orders end as unfunded, including filled orders with pending trades', () => {
   const market = filled()
   const { marketId } = market
   const bob = { marketId, trader: traderNamed('bob'), reason: 'unfunded' } as const
@@ -164,8 +164,8 @@ test('if a trader may no longer trade, all their orders end as unfunded, includi
 })
 
 /**
- * Returns the number of pending trades, in total and per trader, and their size per order, computed from the events
- * alone.
+ * Returns the number of pending trades in total, their number per trader, and the pending size per order. Computes them
+ * from the events alone.
  */
 function pendingOf(market: ReturnType<typeof given>, flow: ReturnType<typeof randomFlow>) {
   const status = new Map<string, string>()

@@ -38,7 +38,7 @@ async function openNode(
   { name, offers, gone, copied, key }: NodeOptions,
 ) {
   let bridge: Bridge | undefined
-  /** Number of data frames that this node's line still has to drop. */
+  /** Number of data frames that this node will drop instead of sending them. */
   let swallow = 0
   const unsigned = await openNodeLine({
     ...{ url, credsFile: '', name },
@@ -168,7 +168,10 @@ async function pair(t: TestContext, flags: readonly string[] = []) {
   return { nats, back, front }
 }
 
-/** Checks that the front has a new, working link. On a busy machine the new link may be replaced, too. */
+/**
+ * Checks that the front has a new, working link. A busy machine may replace this link as well, so the check repeats
+ * until it succeeds.
+ */
 async function again(
   node: Awaited<ReturnType<typeof openNode>>,
   before: object,
@@ -180,7 +183,7 @@ async function again(
   })
 }
 
-test('a NATS URL has servers, credentials and optionally TLS', () => {
+test('a NATS URL is parsed into servers, credentials and TLS, and an invalid URL is refused', () => {
   assert.deepEqual(parseNatsUrl('nats://a:4222,b'), {
     ...{ servers: ['a:4222', 'b'], tls: false, user: '', password: '' },
   })
@@ -192,7 +195,7 @@ test('a NATS URL has servers, credentials and optionally TLS', () => {
   }
 })
 
-test('if a NATS server requires credentials, a node can connect only if its URL contains the right ones', {
+test('a NATS server that requires credentials refuses a node whose URL has wrong credentials', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t, ['--user', 'sibyl', '--pass', 's3cret'])
@@ -242,7 +245,7 @@ test('a message that a node sends to all nodes arrives at every other node', {
   assert.deepEqual(front.said, [])
 })
 
-test('a batch of messages larger than a NATS message arrives whole', {
+test('data larger than one NATS message arrives complete at the other node', {
   skip: natsMissing,
 }, async (t) => {
   const { front } = await pair(t)
@@ -252,7 +255,7 @@ test('a batch of messages larger than a NATS message arrives whole', {
   assert.deepEqual(answer.value, value)
 })
 
-test('a lost frame, even the last one, closes the link between two threads, and a new link opens', {
+test('if a frame between two threads is lost, their link closes and a new link opens', {
   skip: natsMissing,
 }, async (t) => {
   const { front } = await pair(t)
@@ -262,7 +265,7 @@ test('a lost frame, even the last one, closes the link between two threads, and 
   await again(front, first, 'here')
 })
 
-test('a request is answered at once when its peer’s thread dies, and the next thread gets a new link', {
+test('a request in progress fails at once when the other thread dies, and a new link opens', {
   skip: natsMissing,
 }, async (t) => {
   const { back, front } = await pair(t)
@@ -327,7 +330,7 @@ test('a thread that is handed over starts on the new node before the leaving nod
   await leaving
 })
 
-test('if a front on another machine does not acknowledge messages, later messages are dropped and the front is notified', {
+test('if a front on another machine stops acknowledging, later messages are dropped and the front is notified', {
   skip: natsMissing,
 }, async (t) => {
   const { back, front } = await pair(t)
@@ -449,7 +452,7 @@ test('nodes that sign their messages drop messages of a client without the key',
   await eventually(() => assert.equal(back.bridge.nodes().length, 3))
 })
 
-test('a node does not start a thread that another node took over before the start was complete', {
+test('a node does not start a thread that another node took over while the first node prepared it', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)
@@ -463,7 +466,8 @@ test('a node does not start a thread that another node took over before the star
     ...{ url: nats.url, credsFile: '', name: 'rival', lost() {}, back() {} },
   })
   t.after(() => stranger.close())
-  // Publishes the beats of a node that took the slot while the slow node counted as dead.
+  // Publishes a beat of a rival node that claims the slot `store`. The rival took the slot while the slow node counted
+  // as dead.
   const rival = { ...slow.bridge.nodes()[0]!, node: 'rival', incarnation: 'rival' }
   const say = (epoch: number, gone = false) => {
     const beat = { ...rival, gone, claims: [{ slot: 'store', epoch, serving: true }] }
@@ -479,7 +483,7 @@ test('a node does not start a thread that another node took over before the star
   assert.deepEqual([...slow.running.keys()], ['store'])
 })
 
-test('a node that was cut off leaves if another node of the same name has joined meanwhile', {
+test('a node leaves the cluster if another node of the same name has joined', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)

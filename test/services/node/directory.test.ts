@@ -17,7 +17,7 @@ function world({ moveAfterMs = 0 } = {}) {
     for (const duty of found) {
       duties.push({ ...duty, at })
       const directory = nodes.get(at)!.directory
-      // In this test a thread starts and stops at once.
+      // The simulated threads need no time to start or to stop.
       if (duty.type === 'take') directory.serving(duty.slot, nowMs)
       if (duty.type === 'release') done(at, directory.ended(duty.slot, nowMs))
     }
@@ -108,7 +108,7 @@ test('the threads of a node that is silent for a second go to other nodes, with 
   assert.equal(taken.length, before.filter((owner) => owner === 'a').length)
 })
 
-test('a node that was cut off takes no threads, and releases threads that others took over when it returns', () => {
+test('a cut-off node takes no threads, and on return releases the threads that other nodes took over', () => {
   const w = world()
   w.add('a', SLOTS)
   w.add('b', SLOTS)
@@ -209,7 +209,8 @@ test('if two nodes take the same thread with the same epoch, one of them release
   const w = world()
   const a = w.add('a', ['store'])
   const b = w.add('b', ['store'])
-  // Each node receives only its own beats, as in a network split, and takes the slot. Then the split ends.
+  // In this network split each node receives only its own beats, so both nodes take the slot. After the loop the split
+  // ends.
   for (const atMs of [0, 400, 800, 1_200]) {
     w.done('a', a.receive(a.beat(atMs), atMs))
     w.done('b', b.receive(b.beat(atMs), atMs))
@@ -265,7 +266,7 @@ test('a leave message of an earlier incarnation of a node does not affect the cu
   assert.equal(b.ownerOf('market-0')?.incarnation, 'a')
 })
 
-test('if a node was silent and another node of the same name has joined, the first node leaves when it returns', () => {
+test('a node that was silent leaves on its return if another node has taken its name', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -376,14 +377,14 @@ test('threads move one at a time to a node that joined later, only once the node
   assert.equal(w.duties.length, pairs.length)
 })
 
-test('no thread moves while another thread is moving or runs on no node', () => {
+test('while a moved thread is not ready on its new node, no other thread moves', () => {
   const moveAfterMs = 2 * SILENCE_MS
   const w = world({ moveAfterMs })
   w.add('a', SLOTS)
   w.pass(3 * SILENCE_MS)
   const c = w.add('c', SLOTS)
   c.warmed()
-  // The node takes released slots, but its threads are not ready yet.
+  // From now on, node `c` takes released slots, but never reports that their threads are ready.
   c.serving = () => undefined
   w.pass(20 * SILENCE_MS)
   const releases = w.duties.filter(({ type }) => type === 'release')
@@ -413,7 +414,7 @@ test('a thread that cannot start on its preferred node moves back, and the wait 
   assert.deepEqual(w.owners(SLOTS), before, 'all are served where they were')
 })
 
-test('a message with an epoch near the largest integer is ignored, and the thread can still be taken over', () => {
+test('a forged heartbeat with a huge epoch does not stop other nodes from taking over threads', () => {
   const cluster = world()
   const a = cluster.add('a', SLOTS)
   cluster.add('b', SLOTS)
@@ -433,7 +434,7 @@ test('a message with an epoch near the largest integer is ignored, and the threa
   for (const { epoch } of a.beat(cluster.nowMs).claims) assert(epoch < 10, `epoch ${epoch}`)
 })
 
-test('a thread of a dead node goes to a node with a complete copy of the log', () => {
+test('the threads of a dead node go to the node whose copy of the log is complete', () => {
   for (const cold of ['c', 'e', 'g', 'i']) {
     const cluster = world()
     cluster.add('a', SLOTS).warmed()

@@ -90,7 +90,7 @@ test('the price service publishes new prices of the active source at a limited r
   assert.equal(published().length, 2, 'nothing new, nothing said')
 })
 
-test('the times of published prices never go back, whichever source is used', () => {
+test('when the price service changes its source, the times of published prices do not go back', () => {
   const { say, pass, published } = actor()
   for (let second = 0; second < 60; second++) {
     pass(1_000)
@@ -184,7 +184,7 @@ test('while the database is unavailable, the price service keeps a limited numbe
   assert.equal(state.trouble, 'away')
 })
 
-test('after a restart, the price history continues', () => {
+test('after a restart, the price service continues the recorded history and checks new prices against its last price', () => {
   const recorded = [1, 2, 3].map((second) => ({
     ...{ asset: 'BTC', price: 100e8, source: 'pyth' as const },
     atMs: START_MS - 10_000 + second * 1_000,

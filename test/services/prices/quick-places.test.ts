@@ -24,7 +24,7 @@ function aQuickMarket(): QuickMarket {
   }
 }
 
-/** Returns the two steps of opening a quick market's book; they send commands to this host. */
+/** Returns the functions `place` and `close`, which open and close the book of a quick market on this host. */
 function placesAt(host: ReturnType<typeof startHost>) {
   const ask = async (type: string, message: object): Promise<unknown> =>
     (await host.run({ type, message } as Command))[0]

@@ -44,7 +44,7 @@ test('the price-age metric grows from the service’s start, so an alarm fires e
   assert.deepEqual(await age(), [['BTC', 2]])
 })
 
-test('an asset that stays without a published price is logged once, and a short gap is not logged', () => {
+test('the log reports once that an asset has no published price, and ignores short gaps', () => {
   const warnings: object[] = []
   const log = { warn: (fields: object) => warnings.push(fields), info: () => {}, debug: () => {} }
   let nowMs = 0

@@ -90,7 +90,7 @@ test('the projector stores API key changes one at a time, and announces each one
   ])
 })
 
-test('a change of an API key is not stored if its caller no longer waits', async () => {
+test('a change of an API key is refused, not stored, if its deadline passes in the queue', async () => {
   const { ask, begun, received, writes, said, clock } = start()
   ask('RegisterApiKey', register('slow'))
   ask('RegisterApiKey', register('late', 2_000))

@@ -15,8 +15,8 @@ import { simulatedClock } from '../../support/simulated-clock.ts'
 import { marketId } from '../market/thread-fixture.ts'
 
 /**
- * Makes markets from `found`, which has the number of steps in which each market's orders end. Each search covers two
- * markets.
+ * Makes the actor that marks the orders of closed markets as ended. `found` has, for each market, the number of `end`
+ * steps that the market needs. Each search returns at most two markets.
  */
 function ending(
   found: Map<MarketId, number>,
@@ -67,7 +67,7 @@ function ending(
   return { tell, steps, left, clock, drained: () => served.drained() }
 }
 
-test('after a start, the projector ends, in steps, the open orders of markets that closed earlier', async () => {
+test('after a start, the projector marks the open orders of closed markets as ended, in small steps', async () => {
   const found = new Map([1, 2, 3, 4, 5].map((n) => [marketId(n), n === 2 ? 0 : n === 3 ? 3 : 1]))
   const { tell, steps, left, drained } = ending(found)
   tell('Start')
@@ -97,7 +97,7 @@ test('the projector ends the orders of a market that closes, and retries after a
   assert.deepEqual(steps, ['end 7', 'end 7', 'end 7'])
 })
 
-test('a projector that is stopping waits only for its current step of ending orders', async () => {
+test('on shutdown, the projector finishes only its current step of marking orders as ended', async () => {
   const { tell, steps, drained } = ending(new Map([[marketId(7), 1_000_000]]))
   tell('MarketsClosed', { marketIds: [marketId(7)] })
   tell('Stop')
@@ -117,7 +117,7 @@ test('if the database refuses to end one market’s orders, the projector still 
   assert.equal(left.get(marketId(4)), 0)
 })
 
-test('if ending one market’s orders keeps failing, the projector ends the orders of other markets first', async () => {
+test('if marking one market’s orders as ended keeps failing, the orders of other markets are not delayed', async () => {
   const found = new Map([1, 2].map((n) => [marketId(n), 1]))
   const busy = new Fault('STORE_UNAVAILABLE', 'locked', { retryable: true })
   const { tell, left, clock, drained } = ending(found, [], new Map([[marketId(1), busy]]))

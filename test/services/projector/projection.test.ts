@@ -90,10 +90,12 @@ test('the projected order and trade rows agree with the market, however its even
       assert(flow.firstAnswers.has(hash as never))
       if (status === 'open') assert.equal(remaining, open.get(hash))
       else {
-        // Clients see no difference between an order that was filled at once and an order that was filled later.
+        // The log has `taken` for an order that was filled on arrival. Clients see `filled`, as for an order that was
+        // filled later.
         const said = ended.get(hash)
         assert.equal(status, said === 'taken' ? 'filled' : said)
-        // The rest of an order that was partly filled at once was cancelled, but the remembered answer does not say so.
+        // If an order was partly filled on arrival and its rest was cancelled, the log has `cancelled`. But the
+        // market's record of the order, in `recall`, has `taken`.
         const recalled = market.recall.closed.get(hash as never)?.reason
         if (recalled !== said) assert.deepEqual([recalled, said], ['taken', 'cancelled'])
       }

@@ -30,7 +30,10 @@ import { randomFlow } from '../market/random-flow.ts'
 
 const PARTITIONS = 3
 
-/** Starts a node's projector on the shared logs. It writes the partitions whose lease it believes to hold. */
+/**
+ * Starts a node's projector on the shared logs. The projector writes each partition whose lease the node believes it
+ * holds.
+ */
 async function startNode(url: string, holder: string, log: LogReader<MarketEvent>) {
   const database = await openDatabase(url)
   const own = new Map<number, Database>()
@@ -63,8 +66,8 @@ async function startNode(url: string, holder: string, log: LogReader<MarketEvent
     state,
     look: () => served.hear('Tick', {}, 0, undefined),
     /**
-     * Takes the lease for one millisecond. So another node may take the lease before this node notices that it has
-     * expired.
+     * Takes the lease of a partition for only one millisecond. So another node can take the lease while this node still
+     * writes.
      */
     async take(partition: number): Promise<void> {
       const role = `projector/${partition}`

@@ -87,7 +87,8 @@ await onServerDatabase(
         const locker = await openDatabase(databaseUrl)
         try {
           await transact(locker, async (transaction, connection) => {
-            // Locks each row by itself, because a query of a range would also lock the row behind it.
+            // Locks seven rows one by one. A range query would also lock the next row, which is the row of the eighth
+            // partition.
             for (let partition = 0; partition < 7; partition++) {
               const lock = 'select * from checkpoints where log_partition = ? for update'
               await connection.execute(lock, [partition], 'all', transaction)

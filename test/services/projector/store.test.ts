@@ -30,7 +30,10 @@ function following(
     read?: Fault[]
     /** Errors by partition. Every write of a listed partition fails with the error of that partition. */
     refuse?: Readonly<Record<number, Fault>>
-    /** Writes that succeed without an answer; `more` events are appended before the next write. */
+    /**
+     * Writes that are stored although the caller gets an error. Before the error, `more` events are appended to the
+     * log.
+     */
     unanswered?: { more: number }[]
   },
   partitions = 1,
@@ -161,7 +164,7 @@ test('the projector retries a failed write from the same offset', async () => {
   assert.equal(whyBehind(state), '')
 })
 
-test('if the answer to a successful write is lost, the projector continues after the written events', async () => {
+test('if the answer to a successful write is lost, the projector does not write the events again', async () => {
   const { look, later, written, state } = following(3, { unanswered: [{ more: 4 }] })
   await look()
   assert.equal(whyBehind(state), 'no server answers')
@@ -216,7 +219,7 @@ test('a row that the database refuses stops the projection of its own partition 
   assert.equal(whyBehind(state), 'a row is refused', 'it stays behind, and says so')
 })
 
-test('the projector accepts log positions of its own partitions, and ignores positions of other partitions', async () => {
+test('the projector applies reported log positions of its own partitions, and ignores those of other partitions', async () => {
   const { actor, look, state } = following(3, {})
   await look()
   const offsets = [
@@ -294,11 +297,12 @@ test('while the log is unreadable, the projector retries no more often for many 
   for (let n = 0; n < 3; n++) await later()
   const before = looks()
   for (let n = 0; n < 3; n++) await later()
-  // In each of these three seconds there are at most two attempts, and each attempt looks at three partitions.
+  // `looks` counts reads of a partition's last offset. In these three seconds there are at most two attempts per
+  // second, each over three partitions.
   assert(looks() - before <= 3 * 3 * 2, `${looks() - before} looks`)
 })
 
-test('a manual check of the projector writes all pending events without waiting', async () => {
+test('a request to check for new events makes the projector write all pending events at once', async () => {
   const { look, written } = following(2_500, {})
   await look()
   assert.equal(written.at(-1)?.to, 2_500)

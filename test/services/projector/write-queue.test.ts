@@ -77,7 +77,7 @@ test('a write above the queue limit is refused, and the writes before it are don
   assert.ok(replies.every((reply) => (reply as StoreReply).ok))
 })
 
-test('the write queue combines consecutive writes into one commit only if each of them can share a commit', async () => {
+test('the write queue combines consecutive writes into one commit, except kinds that need their own commit', async () => {
   const commits: string[][] = []
   const ask = open(
     async () => assert.fail(),

@@ -51,7 +51,7 @@ test('the relayer refuses to remove funds or an approval that open orders or uns
   }
 })
 
-test('new orders of an owner are blocked while the relayer’s revocation of the owner’s approval is in progress', async () => {
+test('an owner’s new orders are blocked while the relayer revokes the owner’s approval', async () => {
   const world = new World()
   world.guard = REVOCATION
   const { relay, advance } = await start(world)
@@ -91,7 +91,7 @@ test('if a revocation fails before the relayer sends it, the owner may place new
   assert.equal(poor.held.size, 0)
 })
 
-test('after a restart, an owner’s new orders stay blocked while the transaction of the owner’s revocation is pending', async () => {
+test('after a restart, an owner’s new orders stay blocked while the owner’s revocation is pending on chain', async () => {
   const world = new World()
   world.guard = REVOCATION
   const operation = approval('a')
@@ -101,7 +101,8 @@ test('after a restart, an owner’s new orders stay blocked while the transactio
   const [sent] = world.sent
   assert.ok(sent)
   world.open = [{ ...sent, txHash: hashOf(0) }]
-  // The transaction is followed even if the market threads cannot be reached at that moment.
+  // After a restart, the relayer follows the transaction even if it cannot reach the market threads to block the
+  // owner's new orders.
   world.fault = { hold: AWAY }
   const away = await start(world)
   assert.equal(away.state.underway.size, 1)
@@ -117,8 +118,8 @@ const STEPS = ['find', 'examine', 'hold', 'attempt', 'open', 'send'] as const
 const CHAIN = aMarket().chainId
 
 /**
- * Ways in which the owner's trade can come about: the owner sells to a resting bid, or another trader buys the owner's
- * offer.
+ * Two ways to match the owner's sell. Either the sell arrives and matches a resting bid, or the sell rests and an
+ * arriving buy of another trader matches it.
  */
 const MATCHES = {
   'the owner’s own order': { rests: buy('YES').by('eve').named('rests'), comes: sell('YES') },
@@ -160,7 +161,7 @@ for (const [what, { rests, comes }] of Object.entries(MATCHES)) {
         const pending = host.thread.counts.get(CHAIN)?.of(traderNamed('ann')) ?? 0
         const isSent = world.sent.length > 0
         assert.ok(!isSent || pending === 0, `${code(answer)}, ${JSON.stringify(placed)}`)
-        // Either the order or the operation succeeds, never both.
+        // If the owner's own order makes the match, exactly one of the two succeeds: the match or the revocation.
         assert.ok(isSent || pending === 1 || what.startsWith('an order'), code(answer))
         await host.stop()
       },
@@ -199,7 +200,7 @@ test('wallets without trades can use only part of the relayer’s daily gas, and
   for (let number = 0; number < 212; number++) {
     codes.push(code(await relay({ ...approval('a'), owner: wallet(number) })))
   }
-  // A hundred operations use half of the day's gas.
+  // A hundred operations use half of the day's gas. The other half is kept for traders.
   assert.deepEqual(codes, [
     ...Array(100).fill('pending'),
     ...Array(112).fill('RELAYER_UNAVAILABLE'),
@@ -213,7 +214,7 @@ test('wallets without trades can use only part of the relayer’s daily gas, and
   assert.match(stranger.detail ?? '', /for wallets without a settled trade/)
 })
 
-test('the daily gas of an owner grows with settled trades, up to a maximum per owner', async () => {
+test('the daily gas limit of an owner grows with settled trades, up to a maximum', async () => {
   for (const [trades, expected] of [
     [0, 5],
     [1, 6],

@@ -62,15 +62,18 @@ export class World {
   balances = ['1000', '1000']
   fault: Partial<Record<keyof RelayerPorts, Error>> = {}
   verdict: Rejection | undefined
-  /** `doneBy` is set if the chain already has the result that the operation requests. */
+  /** `doneBy` is the transaction that already did what the operation requests; undefined if none did. */
   done: { doneBy?: string } = {}
-  /** Restriction of the owner's orders that the operation causes. */
+  /** Condition that the owner's orders and trades must meet, so that the operation is sent. */
   guard: RelayGuard | undefined
   /** True if a delegate of the owner signs all operations. */
   byDelegate = false
-  /** The needs of the owner's orders and trades, as market threads return them. */
+  /** Answer of the market threads to a hold: what the owner's open orders and unsettled trades need. */
   needs: TraderNeeds | Rejection = NO_NEEDS
-  /** For each operation: the owner, and the kinds of new orders that the market threads refuse. */
+  /**
+   * By operation: its owner, and the kinds of the owner's new orders that market threads refuse until the operation
+   * ends.
+   */
   readonly held = new Map<RelayKey, { owner: Address; orders: HeldOrders }>()
   /** Number of settled trades of each owner. */
   readonly trades = new Map<Address, number>()

@@ -29,7 +29,7 @@ import {
 
 const HALF_DAY_MS = 43_200_000
 
-test('the relayer answers once an operation is sent, and stores its result before acknowledging its transaction', async () => {
+test('the relayer answers once an operation is sent, and acknowledges its finished transaction only after storing the result', async () => {
   const { world, relay, advance, state, events } = await start()
   const operation = approval('a')
   assert.deepEqual(await relay(operation), { txHash: hashOf(0), status: 'pending' })
@@ -53,7 +53,7 @@ test('the relayer answers once an operation is sent, and stores its result befor
   assert.equal(world.examined.length, 1)
 })
 
-test('a repeated request joins the operation that is in progress', async () => {
+test('repeated requests for a relayer operation in progress send one transaction and get the same answer', async () => {
   const { world, relay, settle } = await start()
   const answers = [relay(approval('a')), relay(approval('a')), relay(approval('a'))]
   await settle()
@@ -64,7 +64,7 @@ test('a repeated request joins the operation that is in progress', async () => {
   assert.equal(world.sent.length, 1)
 })
 
-test('operations of one owner are done one after the other, and do not delay other owners', async () => {
+test('the relayer does one owner’s operations one after the other, without delaying other owners', async () => {
   const { world, relay, settle, advance } = await start()
   const first = relay(approval('a', 1))
   const second = relay(approval('a', 2))
@@ -79,7 +79,7 @@ test('operations of one owner are done one after the other, and do not delay oth
   assert.equal(world.sent.length, 3)
 })
 
-test('proposals of one owner with bonds in several markets are done one after the other', async () => {
+test('the relayer sends an owner’s proposals with bonds one after the other, even in different markets', async () => {
   const { world, relay, advance, settle } = await start()
   const { deadline, v, r, s } = approval('a')
   const bond = { deadline, v, r, s }
@@ -90,23 +90,23 @@ test('proposals of one owner with bonds in several markets are done one after th
   const [first, second] = proposals.map((one) => relay(one))
   await settle()
   assert.equal(code(await first!), 'pending')
-  // Both bonds need the same nonce of the stablecoin and the same balance, so only the first proposal has been examined
-  // so far.
+  // The permits of both bonds need the same nonce of the stablecoin, and both bonds are paid from one balance. So the
+  // second proposal is examined only after the first transaction is mined.
   assert.equal(world.examined.length, 1)
   world.tell(0, 'mined')
   await advance(100)
   assert.equal(code(await second!), 'pending')
 })
 
-test('a market is settled once, although many accounts ask for it before it is mined', async () => {
+test('the relayer settles a market once, although several accounts request it before it is mined', async () => {
   const { world, relay, advance } = await start()
   const together = await Promise.all(['a', 'b', 'c'].map((owner) => relay(settlement(owner))))
   assert.deepEqual(together.map(code), ['pending', 'OVERLOADED', 'OVERLOADED'])
   assert.deepEqual(await relay(settlement('b')), { txHash: hashOf(0), status: 'pending' })
   world.tell(0, 'mined')
   await advance(100)
-  // A simulation may still use the block before the settlement, so the relayer returns the known transaction
-  // and sends no other one.
+  // The simulation for `c` may succeed, if it runs on the state before the settlement's block. So the relayer returns
+  // the known transaction, and sends no second one.
   assert.deepEqual(await relay(settlement('c')), { txHash: hashOf(0), status: 'pending' })
   assert.equal(world.sent.length, 1)
   const other = { ...settlement('d'), marketAddress: LANES[1]! }
@@ -114,7 +114,7 @@ test('a market is settled once, although many accounts ask for it before it is m
   assert.equal(world.sent.length, 2)
 })
 
-test('an operation is not started if no client waits for it any more', async () => {
+test('the relayer does not start an operation if its client no longer waits for the answer', async () => {
   const { world, relay, settle, advance } = await start()
   const first = relay(approval('a', 1))
   const second = relay(approval('a', 2), 50)
@@ -140,7 +140,7 @@ test('the relayer stores nothing about a refused operation, and starts the owner
   assert.equal(state.scopes.size, 1)
 })
 
-test('if the database or the chain fails, the relayer rejects the operation, and the client can request it again', async () => {
+test('a relayer operation that was rejected because of a database or chain fault can be requested again', async () => {
   const { world, relay } = await start()
   const away = new Fault('CHAIN_UNAVAILABLE', 'gone', { retryable: true })
   const steps = [
@@ -162,7 +162,7 @@ test('if the database or the chain fails, the relayer rejects the operation, and
   assert.equal(world.sent.length, 1)
 })
 
-test('if the result of storing an operation is unknown, the client’s next request sends the operation once', async () => {
+test('if the database’s answer about a new operation is lost, the client’s next request sends the operation once', async () => {
   const { world, relay } = await start()
   const operation = approval('a')
   world.lostAfter = 'open'
@@ -176,13 +176,14 @@ test('if the result of storing an operation is unknown, the client’s next requ
   assert.equal(world.sent.length, 1)
 })
 
-test('a late record of an unsent attempt does not replace the record of the attempt that was sent', async () => {
+test('the relayer retries an operation only after the failure of its earlier unsent attempt is stored', async () => {
   const { world, relay, advance } = await start()
   const operation = approval('a')
   world.fault = { open: AWAY, change: AWAY }
   assert.equal(code(await relay(operation)), 'OVERLOADED')
   world.fault = {}
-  // The database has no row, so the next attempt would have the same number as the failed attempt.
+  // The journal did not store the first attempt, and the relayer has not yet recorded that it failed. Until then, the
+  // relayer refuses new attempts, because a new attempt would get the same number.
   assert.equal(code(await relay(operation)), 'OVERLOADED')
   assert.equal(world.sent.length, 0)
   await advance(1_000)
@@ -193,7 +194,7 @@ test('a late record of an unsent attempt does not replace the record of the atte
   assert.equal(world.rows.get(keyOf(operation))?.status, 'confirmed')
 })
 
-test('if an operation’s storage result is unknown and no client retries, the operation fails without using gas', async () => {
+test('the relayer marks an operation as failed if its database answer was lost and no client retries', async () => {
   const { world, relay, advance, state } = await start()
   const operation = approval('a')
   world.lostAfter = 'open'
@@ -206,7 +207,7 @@ test('if an operation’s storage result is unknown and no client retries, the o
   assert.equal(world.sent.length, 0)
 })
 
-test('after a restart, the relayer follows the operations it had sent, and fails those it had not sent', async () => {
+test('after a restart, the relayer follows the operations it had sent, and marks the others as failed', async () => {
   const world = new World()
   const [sent, unsent] = [approval('a'), approval('b')]
   for (const operation of [sent, unsent]) {
@@ -230,7 +231,7 @@ test('after a restart, the relayer follows the operations it had sent, and fails
   assert.equal(world.sent.length, 2)
 })
 
-test('after a restart, the relayer fails an unsent attempt even if an earlier attempt was sent', async () => {
+test('after a restart, the relayer marks an unsent attempt as failed but still follows an earlier sent attempt', async () => {
   const world = new World()
   const operation = approval('a')
   const { owner, kind, chainId } = operation
@@ -253,12 +254,12 @@ test('after a restart, the relayer fails an unsent attempt even if an earlier at
   assert.deepEqual(world.acknowledged, [0])
 })
 
-test('relayer: a delayed database request for an attempt that has already failed opens no new attempt', async () => {
+test('if the database executes the relayer’s request for an attempt twice, only one attempt is opened', async () => {
   const { world, relay, advance, state } = await start()
   const operation = approval('a')
   const { open } = world.ports
-  // An earlier copy of the same database request opens the attempt, and the attempt fails. Only then does the database
-  // execute the delayed request.
+  // The database executes the same request twice. The first copy opens the attempt, and the attempt fails. Then the
+  // delayed second copy is executed.
   world.ports.open = async (relayed) => {
     await open(relayed)
     const failed = { status: 'failed', txHash: '', gas: 0, reason: '', atMs: NOON_MS } as const
@@ -271,7 +272,7 @@ test('relayer: a delayed database request for an attempt that has already failed
   assert.deepEqual([status, attempt, state.gasToday.other], ['failed', 1, 0])
 })
 
-test('the relayer reports the gas of each attempt once, and adds it to the stored gas even after a restart', async () => {
+test('the stored gas of an operation is the sum of all its attempts, even after a restart', async () => {
   const first = await start()
   const { world } = first
   const operation = approval('a')
@@ -306,7 +307,7 @@ test('an operation whose transaction reverts has failed, and can be requested ag
   assert.deepEqual(await relay(approval('a')), { txHash: hashOf(1), status: 'pending' })
 })
 
-test('a reorg reopens an operation that had ended', async () => {
+test('if a reorg removes the transaction of a finished operation, the relayer follows the operation again', async () => {
   const { world, relay, advance } = await start()
   await relay(approval('a'))
   world.tell(0, 'finished')
@@ -337,7 +338,7 @@ test('the gas of an operation counts once, even if reorgs move the operation to 
   assert.equal(state.gasToday.other, 60_000)
 })
 
-test('if a reorg moves an operation to another block, the relayer counts the operation’s gas in that block', async () => {
+test('if a reorg moves an operation to another block, the gas used in the new block counts', async () => {
   const { world, relay, advance, state } = await start()
   await relay(approval('a'))
   world.tell(0, 'mined')
@@ -352,7 +353,7 @@ test('if a reorg moves an operation to another block, the relayer counts the ope
   assert.equal(state.gasToday.other, 90_000)
 })
 
-test('a delayed older database write for an operation does not undo a newer one', async () => {
+test('a delayed older database write for a relayer operation does not overwrite a newer write', async () => {
   const { world, relay, advance, clock } = await start()
   world.fault = { change: AWAY }
   await relay(approval('a'))
@@ -379,7 +380,8 @@ test('the relayer sends with the key that has the shortest queue, and avoids a k
   world.tell(1, 'finished')
   await advance(5_000)
   for (const owner of ['c', 'd', 'e']) await relay(approval(owner))
-  // The first key's transaction has waited for five seconds, so the second key sends all operations.
+  // The transaction of the first key has been pending for five seconds and counts as stuck. So the second key sends all
+  // further operations.
   assert.deepEqual(
     world.sent.slice(2).map(({ lane }) => lane),
     [LANES[1], LANES[1], LANES[1]],
@@ -443,7 +445,7 @@ test('the relayer limits the gas used per owner and in total, and resets both li
     }
     return code(answer)
   }
-  // Each operation reserves 100,000 gas and uses 60,000.
+  // Each operation reserves 100,000 gas. Once it has ended, it counts with 60,000.
   assert.deepEqual(
     [await next('a', 1), await next('a', 2), await next('a', 3)],
     ['pending', 'pending', 'pending'],
@@ -457,7 +459,7 @@ test('the relayer limits the gas used per owner and in total, and resets both li
   assert.equal(await next('a', 5), 'pending')
 })
 
-test('gas that was used yesterday but is read after midnight does not count today', async () => {
+test('an owner’s gas from yesterday does not count today, even if midnight passes while it is read', async () => {
   const { world, relay, clock, state } = await start()
   const { find } = world.ports
   world.ports.find = async (...asked) => {
@@ -466,8 +468,8 @@ test('gas that was used yesterday but is read after midnight does not count toda
     return { ...found, gas: RULES.gasPerDay.other.ownerGas }
   }
   clock.advance(HALF_DAY_MS - 1)
-  // Any account can request an operation in the name of the owner. Even a request with an invalid signature makes the
-  // relayer read the owner's gas, so the account can choose the time of that read.
+  // The relayer reads the owner's gas before it checks the signature. So a stranger can make it read this gas at any
+  // time, for example just before midnight, by a request with an invalid signature.
   world.verdict = reject('INVALID_SIGNATURE')
   assert.equal(code(await relay(approval('a', 1))), 'INVALID_SIGNATURE')
   world.ports.find = find
@@ -476,7 +478,7 @@ test('gas that was used yesterday but is read after midnight does not count toda
   assert.equal(state.owners.get(approval('a').owner)?.gas.other, 100_000)
 })
 
-test('a relayer that starts over midnight does not count the gas of yesterday', async () => {
+test('if midnight passes while the relayer starts, the gas of the previous day does not count', async () => {
   const world = new World()
   const clock = simulatedClock(NOON_MS)
   world.ports.gasSince = async () => {
@@ -487,7 +489,7 @@ test('a relayer that starts over midnight does not count the gas of yesterday', 
   assert.equal(code(await relay(approval('a'))), 'pending')
 })
 
-test('delegates can use only half of an owner’s rate and gas, which leaves the owner enough to revoke them', async () => {
+test('delegates can use only half of an owner’s operations and gas, so the owner can still revoke delegates', async () => {
   for (const rules of [
     { gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 250_000, allGas: 1_000_000 } } },
     { ownerRate: { perMinute: 1, burst: 2 } },
@@ -505,7 +507,7 @@ test('delegates can use only half of an owner’s rate and gas, which leaves the
   }
 })
 
-test('if an operation would change nothing, the relayer’s answer names the earlier transaction and costs no gas', async () => {
+test('for an operation that would change nothing, the relayer returns the earlier transaction and spends no gas', async () => {
   const { world, relay, state, events } = await start(new World(), {
     gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 0, allGas: 0 } },
   })
@@ -548,7 +550,8 @@ test('gas of approvals and gas of redemptions are limited separately', async () 
 
 test('when almost the maximum number of operations is in flight, the relayer accepts only redemptions', async () => {
   const { world, relay, state } = await start()
-  // The maximum number of other operations is in flight, because the database does not answer.
+  // The database does not answer, so the sent operations stay in flight. They reach `RELAYS_UNREDEEMING_MAX`, the
+  // maximum number of operations that are not redemptions.
   let answer = (): void => {}
   const held = new Promise<void>((resolve) => {
     answer = resolve
@@ -616,7 +619,7 @@ test('one owner cannot fill the shared queue for proposals that use the relayer�
   assert.equal(code(await other), 'INVALID_SIGNATURE')
 })
 
-test('an error is thrown if a relayer operation moves to a stage that the table of stages does not allow', () => {
+test('moving a relayer operation to a stage that cannot follow its current stage throws an error', () => {
   const stages = Object.keys(STEPS) as Stage[]
   for (const from of stages) {
     for (const to of stages) {

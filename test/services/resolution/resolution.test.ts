@@ -32,7 +32,7 @@ class World {
   readonly said: ResolutionEvent[] = []
   /** Open transactions of the journal, by reference. */
   readonly open = new Map<string, number>()
-  /** Transactions that are final on the chain and not acknowledged. */
+  /** By reference: outcome of each transaction that is final on the chain. */
   readonly decided = new Map<string, SettledStep['outcome']>()
   state!: ResolutionState
   served!: Served
@@ -102,7 +102,7 @@ function settle(number: number): ResolutionDue {
   return { reference: `settle ${number}`, step: 'settle', marketId, market: '0x00' as Address }
 }
 
-test('the resolution service sends a due market’s resolution once and acknowledges its transaction at the end', async () => {
+test('the resolution service sends each due resolution once, and acknowledges the transaction when it has succeeded', async () => {
   const world = new World()
   world.due = [settle(1), settle(2)]
   await world.look()
@@ -131,7 +131,7 @@ test('a resolution that has succeeded on chain is not sent again, even while the
   assert.equal(world.tried.length, 1)
 })
 
-test('if a resolution fails in the simulation, the service retries it after growing pauses, and sends it once it succeeds', async () => {
+test('a resolution that fails in simulation is retried after growing pauses, and sent once it succeeds', async () => {
   const world = new World()
   world.due = [settle(1)]
   world.trial = { refused: 'the dispute is not decided' }
@@ -198,7 +198,7 @@ test('at most the configured number of resolutions is in flight', async () => {
   assert.equal(world.sent.length, RESOLUTIONS_UNDERWAY_MAX + 5)
 })
 
-test('the service gives up a resolution that reverts repeatedly on chain, and continues with other resolutions', async () => {
+test('the resolution service gives up a resolution after five reverts on chain, and continues with others', async () => {
   const world = new World()
   world.due = [settle(1)]
   for (let time = 0; time < 50; time++) {

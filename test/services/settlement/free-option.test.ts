@@ -1,14 +1,14 @@
 /**
- * Tests that traders have no free option: a trader's action more than two blocks after the first check of a matched
- * trade does not change whether the trade settles.
+ * Tests that traders have no free option. If a trader acts more than two blocks after settlement first checks a matched
+ * trade, the action does not change whether the trade settles.
  *
  * Each random history runs twice against the real settlement and a model of the chain. The second run adds a late
- * action: one trader suddenly has everything or nothing.
+ * action, which gives one trader plenty of all funds or takes all funds away.
  *
- * Some trades are decided later. Their transaction waits, the chain is unavailable, a reorg removes their block, or
- * their trader spends funds while the trade waits for older trades. For such a trade, the late action comes after the
- * decision. Before the decision, only a trader whose funds do not cover all their unsettled trades can change the
- * result.
+ * Some trades are decided more than two blocks after the check. This happens if their transaction waits, the chain is
+ * unavailable, or a reorg removes their block. It also happens if their trader spends funds while the trade waits for
+ * older trades. For such a trade, the late action comes after the decision. Before the decision, a trader can change
+ * the result only if the trader's funds do not cover all of the trader's unsettled trades.
  */
 
 import assert from 'node:assert/strict'
@@ -73,7 +73,7 @@ const anyHistory = fc.record({
 })
 type History = typeof anyHistory extends fc.Arbitrary<infer Value> ? Value : never
 
-/** An action of a trader, who has everything or nothing afterwards. */
+/** A late action, after which one trader has everything or nothing. */
 type Later = {
   readonly block: number
   readonly trader: Address
@@ -91,7 +91,7 @@ async function run(history: History, later?: Later) {
   }
   for (const [number, each] of history.start.entries()) model.set(trader(number), each)
   const trades: TradeId[] = []
-  /** The traders who received dollars, YES and NO last. */
+  /** By token: the trader who was the last to receive dollars, YES shares or NO shares. */
   const last = { dollars: 0, yes: 0, no: 0 }
   for (const [at, block] of history.blocks.entries()) {
     model.block = at
@@ -115,7 +115,8 @@ async function run(history: History, later?: Later) {
   }
   world.away.clear()
   world.automine = true
-  // A trade without a result may also wait in the database, if its taker has enough other trades in settlement.
+  // `world.state.trades` does not contain every undecided trade. If a taker already has enough trades in settlement,
+  // the taker's other trades wait in the database.
   const isOpen = (id: TradeId) => !/confirmed|failed/.test(world.status(id))
   const isBusy = () =>
     world.state.trades.size > 0 || trades.some(isOpen) || model.block < (later?.block ?? 0) + 3
@@ -136,9 +137,10 @@ function checkEnd(world: World, model: ModelChain, id: TradeId): void {
   assert.match(status, /confirmed|failed/, `${id} is forgotten`)
   const isSettled = world.settledBy.has(keyOf({ tradeId: id }))
   assert.equal(isSettled, status === 'confirmed', `${id} is ${status}, unlike on chain`)
-  // If a block refuses a trade by the fault of a side, the trade fails, even if a reorg removes that block.
+  // If a block refuses a trade and names a side at fault, the trade must fail. This also holds if a reorg removes the
+  // block.
   if (model.refusedAt.has(id)) assert.equal(status, 'failed', `${id} is refused and settles`)
-  // A trade does not fail if its traders can pay for all their trades at every block.
+  // If the traders can pay for all their trades at every block, the trade must settle.
   if (!model.short.has(id)) assert.equal(status, 'confirmed', `${id} is covered and fails`)
   if (status !== 'failed') return
   assert.equal(world.wayOf(id).indexOf('failed'), world.wayOf(id).length - 1)
@@ -150,7 +152,7 @@ function isMinedLate({ minedAt, looks }: ModelChain, id: TradeId): boolean {
   return (minedAt.get(id) ?? 0) > (looks.get(id)?.last ?? 0) + 2
 }
 
-it('a trader’s action more than two blocks after a trade’s first check does not change the trade’s result', async (t) => {
+it('traders can change a trade’s result only until two blocks after settlement first checks the trade', async (t) => {
   const count = { compared: 0, refused: 0, waited: 0, late: 0, lateCovered: 0 }
   const property = fc.asyncProperty(
     anyHistory,
@@ -161,7 +163,7 @@ it('a trader’s action more than two blocks after a trade’s first check does 
     async (history, pick, isBuyer, delay, isGiven) => {
       const base = await run(history)
       const looked = base.trades.filter((each) => base.model.looks.has(each))
-      // Prefers a trade that lacked a balance at its first check, or that was decided late.
+      // Picks a trade that lacked a balance at its first check, one that was decided late, or any checked trade.
       const refused = looked.filter((each) => base.model.looks.get(each)?.refusal?.has)
       const late = looked.filter(
         (each) => base.model.decisionOf(each) > base.model.looks.get(each)!.block + 2,
@@ -181,10 +183,10 @@ it('a trader’s action more than two blocks after a trade’s first check does 
       const decidedAt = model.decisionOf(id)
       const isEarly = decidedAt <= look.block + 2
       const isWant = look.refusal !== undefined && WANTS.has(look.refusal.reason)
-      // Older trades bring balances, but no allowance or approval. So a trade without these fails, whatever happens
-      // later.
+      // If the trade lacked an allowance or approval at its first check, it must have failed. Older trades can bring
+      // tokens to the trader, but no allowance or approval.
       if (isWant) assert.equal(without, 'failed')
-      // The trade lacks a balance that older trades may bring. It can still settle if it is sent after them.
+      // True if the trade lacked a balance at its first check, and could still settle after older trades.
       const isAwaiting =
         look.refusal !== undefined && !model.refusedAt.has(id) && !isMinedLate(model, id)
       const endedAt = model.decidedAt.get(id) ?? Number.POSITIVE_INFINITY
@@ -197,8 +199,8 @@ it('a trader’s action more than two blocks after a trade’s first check does 
         const what = isGiven ? 'giveAll' : 'takeAll'
         assert.equal(await withAct(look.block + 2, what), without, 'the later act has decided it')
       } else if (isAwaiting && !isTaken && !isUndone) {
-        // The late action only adds funds, because removing funds may make the trade fail. It also comes after the
-        // older trades are decided, because it could change their results.
+        // The late action only adds funds, because a waiting trade may fail if funds are removed. The action could
+        // change the results of older trades, so it comes after they are decided.
         const older = base.trades
           .slice(0, base.trades.indexOf(id))
           .filter((each) => model.decisionOf(each) >= look.block && model.looks.has(each))
@@ -208,8 +210,8 @@ it('a trader’s action more than two blocks after a trade’s first check does 
         const after = await withAct(Math.max(look.block + 2, ...older), 'giveAll')
         assert.equal(after, without, 'the later act has decided it')
       } else {
-        // The trade is decided by its block, or by the check before it is sent. Until then, a trader who is short of
-        // funds can change the result. So the action comes after the decision.
+        // This trade is decided late: in a block, or by the last check before it is sent. Until then, a trader whose
+        // funds do not cover all trades can change the result. So the late action comes after the decision.
         const what = isGiven ? 'giveAll' : 'takeAll'
         assert.equal(await withAct(decidedAt, what), without, 'an act after the decision')
         count.late++

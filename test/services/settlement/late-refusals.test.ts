@@ -1,6 +1,6 @@
 /**
- * Tests late refusals: a check runs before the block that brings the missing balance, and its answer arrives after that
- * block.
+ * Tests refusals that are outdated when they arrive. The check runs before the block that brings the missing balance,
+ * and its answer arrives after that block.
  */
 
 import assert from 'node:assert/strict'
@@ -20,8 +20,8 @@ const LACKS: Refusal = { reason: 'InsufficientShares', fault: 'seller' }
 const isSubmission = ({ port }: Call): boolean => port === 'submit'
 
 /**
- * Makes a resale of shares. The check of the resale runs while the purchase is sent but not mined. The purchase is
- * mined before the answer of the check arrives.
+ * Makes a trade in which RESELLER buys shares, and a trade that sells them on. The second trade is checked before the
+ * first is mined, but the answer arrives later. If `isGood` is false, the contract refuses the first trade.
  */
 async function resold(confirmations: number, isGood = true) {
   assert(MAKER !== undefined && RESELLER !== undefined && BUYER !== undefined)
@@ -51,9 +51,9 @@ async function resold(confirmations: number, isGood = true) {
   return { world, bought, sold, answer }
 }
 
-describe('settlement ignores a refusal if the missing balance arrived after the simulation', () => {
+describe('settlement ignores a refusal by the simulation if the missing balance arrived meanwhile', () => {
   for (const confirmations of [0, 3]) {
-    it(`a refusal simulated before the missing shares arrived does not fail the trade (${confirmations} confirmations)`, async () => {
+    it(`a sale refused by a simulation does not fail if the seller’s shares arrived meanwhile (${confirmations} confirmations)`, async () => {
       const { world, bought, sold, answer } = await resold(confirmations)
       answer()
       await turnOver()

@@ -1,7 +1,7 @@
 /**
  * A model of the funds on a chain, for a `World`: dollars, shares of both outcomes, allowances and approvals. It
- * computes the contract's verdicts on trades in sequence. A reorg removes settled trades; actions of traders are mined
- * again.
+ * computes the contract's verdicts on trades in sequence. A reorg undoes settled trades, but not actions of traders,
+ * which are mined again.
  */
 
 import type { Address, TradeId } from '#domain/ids.ts'
@@ -17,7 +17,7 @@ export type Wallet = {
   readonly isApproved: boolean
 }
 
-/** The first check of a trade: its block, its verdict, and the block of the last check. */
+/** Checks of a trade: block and verdict of the first check, and in `last` the block of the newest check. */
 type Look = { readonly block: number; readonly refusal: Refusal | undefined; last: number }
 
 /** The contract's verdict on a trade, in a check or in a block. */
@@ -46,15 +46,15 @@ export class ModelChain {
   /** The newest of each trade. */
   readonly verdicts = new Map<TradeId, Verdict>()
   /**
-   * By trade: the first block in which the contract refused the trade because a side was at fault. Only blocks that
-   * settlement has received count.
+   * By trade: the number of the newest block when settlement first received a refusal of the trade by a block. Refusals
+   * without a side at fault are left out.
    */
   readonly refusedAt = new Map<TradeId, number>()
-  /** Trades with a side whose funds, at some block, did not cover all unsettled trades of that side. */
+  /** Trades of a trader whose funds, at some block, did not cover all unsettled trades of this trader. */
   readonly short = new Set<TradeId>()
   /**
-   * `minedAt` has the block that last contained each trade. `decidedAt` has the block since which a trade is confirmed
-   * or failed.
+   * `minedAt` has the block at which each trade's transaction was last mined, or last removed by a reorg. `decidedAt`
+   * has the block at which the trade's status in its market became confirmed or failed.
    */
   readonly minedAt = new Map<TradeId, number>()
   readonly decidedAt = new Map<TradeId, number>()
@@ -63,7 +63,10 @@ export class ModelChain {
   /** When blocks were removed. */
   readonly reorgs: number[] = []
   readonly #world: World
-  /** By nonce: where the transaction was mined at the last check, and the block at which that was noticed. */
+  /**
+   * By nonce: the transaction as `note` last saw it, and the block at which `note` saw this. `mined` is undefined if a
+   * reorg removed the transaction.
+   */
   readonly #seen = new Map<number, { readonly mined: unknown; readonly block: number }>()
   #steps: Step[] = []
   #wallets = new Map<Address, Wallet>()
@@ -116,7 +119,7 @@ export class ModelChain {
     for (const step of kept) this.#do(step)
   }
 
-  /** Called after each block; records the transactions and reports so far. */
+  /** Called after each block. Records new and removed transactions, and decided trades. */
   note(): void {
     for (const { tradeIds, nonce } of this.#world.rows) {
       const mined = this.#world.mined.get(nonce)
@@ -153,7 +156,7 @@ export class ModelChain {
     }
   }
 
-  /** Returns the block after which nothing may change the result of the trade. */
+  /** Returns the block that decided the trade. After it, no trader may change the trade's result. */
   decisionOf(id: TradeId): number {
     const refusedAt = this.refusedAt.get(id)
     if (refusedAt !== undefined) return refusedAt
@@ -194,7 +197,10 @@ export class ModelChain {
     return [{ trader: buyer, takes: 'others', amount: size, brings: { dollars: rest } }, gives]
   }
 
-  /** Executes these trades in sequence on the model's funds. Returns the contract's refusals by trade. */
+  /**
+   * Executes these trades in sequence on a copy of the funds. Records the contract's verdicts, and returns its refusals
+   * by trade.
+   */
   #judge(ids: readonly TradeId[], isLook: boolean): ReadonlyMap<TradeId, Refusal> {
     const wallets = new Map(this.#wallets)
     const refusals = new Map<TradeId, Refusal>()
@@ -212,7 +218,10 @@ export class ModelChain {
     return refusals
   }
 
-  /** Returns the funds of both sides as the check reports them: zero for a side without an allowance or approval. */
+  /**
+   * Returns the funds of both sides, as a check reports them. A side without a sufficient allowance or approval is left
+   * out.
+   */
   #holdings([buyer, seller]: Terms): NonNullable<Refusal['has']> {
     const all = isShared([buyer, seller]) ? { amount: buyer.amount + seller.amount } : {}
     const [paying, selling] = [buyer, seller].map((leg) => this.#heldBy({ ...leg, ...all })) as [

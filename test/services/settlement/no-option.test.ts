@@ -33,7 +33,7 @@ async function resold(size: { readonly bought: number; readonly sold: number }) 
   return { world, bought, sold }
 }
 
-describe('a trade without the needed funds, shares or approval fails, or waits only for older trades', () => {
+describe('a trade that lacks funds or shares fails at once, unless older unsettled trades may deliver them', () => {
   for (const reason of ['InsufficientAllowance', 'SharesNotApproved', 'CollateralRefused']) {
     it(`a trade refused with ${reason} fails at once, even while older trades of the trader are being settled`, async () => {
       const { world, sold } = await resold({ bought: 1, sold: 1 })
@@ -47,7 +47,7 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     })
   }
 
-  it('a mint of a trader with themselves fails at once if older trades cannot bring enough for both payments', async () => {
+  it('a trader’s mint with themselves fails at once if older trades bring too little for both payments', async () => {
     const world = new World()
     world.automine = false
     world.trade({ seller: BUYER, size: 2 })
@@ -82,11 +82,11 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     assert.deepEqual(world.wayOf(sold), ['submitted', 'confirmed'])
   })
 
-  it('a trade whose seller lacks shares fails at once if older trades use up the buyer’s allowance', async () => {
+  it('a trade does not wait for its seller’s incoming shares if the buyer’s allowance covers only older trades', async () => {
     const { world, sold } = await resold({ bought: 4, sold: 1 })
     const again = world.trade({ seller: MAKER, buyer: BUYER, size: 1 })
     const third = world.trade({ seller: RESELLER, buyer: BUYER, size: 1 })
-    // The allowance covers two of the three trades, each of which costs one dollar.
+    // Each trade costs the buyer one dollar. The allowance is two dollars, so nothing is left for the third trade.
     world.refuses = (id) =>
       id === third ? { ...LACKS_SHARES, has: { buyer: 9n, seller: 0n, allowance: 2n } } : undefined
     await world.step()
@@ -94,7 +94,7 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     assert.deepEqual(world.wayOf(third), ['failed'])
   })
 
-  it('a trade waits for its seller’s incoming shares if the buyer’s allowance covers the older trades and this one', async () => {
+  it('a trade waits for its seller’s incoming shares if the buyer’s allowance also covers the older trades', async () => {
     const { world } = await resold({ bought: 4, sold: 1 })
     const second = world.trade({ seller: RESELLER, buyer: BUYER, size: 1 })
     world.refuses = (id) =>
@@ -103,13 +103,14 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     assert.equal(world.status(second), 'matched')
   })
 
-  it('a trade that waits for an older trade fails if that one fails, even if the trader has received funds meanwhile', async () => {
+  it('if an older trade fails, a trade that waited for it fails too, even after receiving funds', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.steps(3)
     assert.equal(world.status(sold), 'matched')
     const examined = world.submissions.length
-    // The contract refuses the older trade in its block. Meanwhile the seller got shares elsewhere.
+    // Now the contract refuses the older trade in its block. The waiting trade could settle, because its seller got
+    // shares elsewhere.
     world.refuses = (id) => (id === bought ? LACKS_SHARES : undefined)
     world.automine = true
     await world.steps(5)
@@ -159,7 +160,8 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     const has = { buyer: 9n, seller: 0n, allowance: 9n }
     world.refuses = (id) => (id === sold ? { ...LACKS_SHARES, has } : undefined)
     await world.step()
-    // The buyer has 9 dollars, of which the older trade costs 3.
+    // The waiting trade needs 3 of the buyer's 9 dollars. The other 6 dollars cover the new trade of size 2, but
+    // neither the trade of size 12 nor the mint of size 14.
     const [covered, tooMuch] = [2, 12].map((size) => world.trade({ buyer: BUYER, size }))
     const minted = world.trade({ seller: BUYER, size: 14, kind: 'mint' })
     await world.step()
@@ -169,12 +171,12 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     )
   })
 
-  it('a seller’s trade does not wait for an older purchase that is already part of the seller’s balance', async () => {
+  it('a sale does not wait for an older purchase whose shares the seller’s balance already contains', async () => {
     const world = new World()
     world.automine = false
     const bought = world.trade({ seller: MAKER, buyer: RESELLER, size: 5 })
     await world.step()
-    // The purchase is mined before the sale is checked, and settlement learns of it later.
+    // The purchase is mined before the sale is checked, but settlement receives its block only later.
     world.mine()
     const sold = world.trade({ seller: RESELLER, buyer: BUYER, size: 8 })
     world.refuses = (id) =>
@@ -189,7 +191,7 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     assert.deepEqual([world.status(bought), world.wayOf(sold)], ['confirmed', ['failed']])
   })
 
-  it('a waiting trade fails if an older trade that settlement read later takes the awaited shares', async () => {
+  it('a waiting trade fails if settlement later reads an older trade that takes the awaited shares', async () => {
     const { world, sold } = await resold({ bought: 5, sold: 5 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.step()
@@ -238,12 +240,12 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
     for (const id of [bought, sold, soldOn]) assert.equal(world.status(id), 'confirmed')
   })
 
-  it('a trade does not fail while a transaction that contains it may still settle it', async () => {
+  it('a trade that two transactions contain does not fail while one of them may still settle it', async () => {
     const world = new World()
     world.automine = false
     const id = world.trade()
     await world.step()
-    // The journal was lost once, so a second transaction contains the trade, too.
+    // A second transaction contains the trade too, as after a loss of the journal.
     const [row] = world.rows
     assert(row !== undefined)
     world.rows.push({ ...row, nonce: 1, txHash: '0xother' })
@@ -264,11 +266,11 @@ describe('a trade without the needed funds, shares or approval fails, or waits o
 
 describe('if a trade prevents the submission of its batch, only that trade fails', () => {
   for (const [what, error] of [
-    ['this process does not understand it', new TypeError('not a number')],
+    ['settlement cannot encode the trade', new TypeError('not a number')],
     ['a node refuses the request', new Fault('CHAIN_REFUSED', 'too large', { retryable: false })],
-    ['a node never answers about it', AWAY],
+    ['a node never answers the request', AWAY],
   ] as const) {
-    it(`a trade that cannot be submitted does not stop other trades when ${what}`, async () => {
+    it(`a trade that cannot be submitted because ${what} does not stop other trades`, async () => {
       const world = new World({ maxLagMs: 600_000, tradeDeadlineMs: 300_000 })
       const trades = several(world, 9)
       const bad = trades[4]
@@ -300,7 +302,7 @@ describe('if a trade prevents the submission of its batch, only that trade fails
     assert.equal(world.state.trades.size, 0)
   })
 
-  it('a batch is not halved while the chain is unreachable', async () => {
+  it('settlement does not split a batch in search of a bad trade while the chain is unreachable', async () => {
     const world = new World()
     const trades = several(world, 5)
     for (const port of ['submit', 'poll'] as const) world.away.set(port, AWAY)
@@ -314,7 +316,7 @@ describe('if a trade prevents the submission of its batch, only that trade fails
   })
 })
 
-describe('a trade has a deadline', () => {
+describe('each trade has a deadline after which it fails', () => {
   it('a trade that misses its deadline fails with its last failure reason and causes an alarm', async () => {
     const world = new World({ tradeDeadlineMs: 60_000 })
     const bad = world.trade()
@@ -391,7 +393,7 @@ describe('permits of one owner are sent in the order of their nonces', () => {
     )
   })
 
-  it('settlement defers a trade to a later transaction if its permit does not cover the owner’s earlier payments', async () => {
+  it('a trade waits for a later transaction if its permit does not cover the owner’s earlier payments', async () => {
     const world = new World()
     world.automine = false
     const [first] = [1, 2, 2].map((value, nonce) =>
@@ -425,7 +427,7 @@ describe('permits of one owner are sent in the order of their nonces', () => {
       },
     ],
   ] as const) {
-    it(`settlement sends an owner’s permits in one transaction if an earlier payment with a permit is ${what}`, async () => {
+    it(`a permit need not cover an earlier payment of its owner that was ${what}`, async () => {
       const world = new World()
       world.automine = false
       world.confirmations = 12
@@ -435,7 +437,8 @@ describe('permits of one owner are sent in the order of their nonces', () => {
       world.mine()
       await world.steps(2)
       if (later !== undefined) world.project()
-      // The permit of the first payment is used, so the other permits need not cover that payment.
+      // The chain has already used the permit of the first trade, whose payment is 20. So the values of the other
+      // permits need not include these 20.
       const trades = Array.from({ length: 31 }, (_, index) =>
         world.trade({ buyer: OWNER, permit: { nonce: index + 1, value: index + 1 } }),
       )
@@ -444,10 +447,11 @@ describe('permits of one owner are sent in the order of their nonces', () => {
     })
   }
 
-  it('settlement settles 90 mints that are linked by permits of shared wallets without falling behind', async () => {
+  it('if each wallet pays with two permits in two successive mints, 90 mints settle within the maximum lag', async () => {
     const world = new World({ maxLagMs: 20_000 })
     const wallet = (index: number) => traderNumbered(1_000 + index)
-    // Each wallet pays in two mints: its first permit is in one mint, and its second in the next mint.
+    // Each wallet pays in two successive mints. In the first it is the seller, with permit 0. In the next it is the
+    // buyer, with permit 1.
     const mints = Array.from({ length: 90 }, (_, at) =>
       world.trade({
         ...{ buyer: wallet(at), permit: { nonce: 1, value: 2 } },
@@ -459,12 +463,13 @@ describe('permits of one owner are sent in the order of their nonces', () => {
     assert.deepEqual(world.saidOf('LagChanged'), [])
   })
 
-  it('two trades with permits of one buyer settle although their seller is still waiting for bought shares', async () => {
+  it('when their seller’s shares arrive, two trades of one buyer settle in the sequence of the permit nonces', async () => {
     const world = new World({ maxLagMs: 60_000 })
     world.automine = false
     const bought = world.trade({ seller: MAKER, buyer: RESELLER, size: 20 })
     await world.step()
-    // The order with the later permit has the better price, so it trades first.
+    // The buyer's order with permit 8 matches before the order with permit 7. But permits are used in the order of
+    // their nonces, so the trade with permit 7 settles first.
     const second = world.trade({ seller: RESELLER, buyer: OWNER, size: 8, permit: 8 })
     const first = world.trade({ seller: RESELLER, buyer: OWNER, size: 12, permit: 7 })
     world.refuses = (id) => {
@@ -491,8 +496,8 @@ describe('permits of one owner are sent in the order of their nonces', () => {
       world.trade({ seller: other, buyer: OWNER, size: 5, permit: 7 }),
       world.trade({ seller: OWNER, buyer: other, size: 5, permit: 7 }),
     ]
-    // In each early trade one owner buys from the other owner with permit 7. The selling owner gets the shares for this
-    // sale only in their own late trade, which uses permit 8.
+    // In each early trade, the buyer uses permit 7. The seller gets its shares only in its own late trade with permit
+    // 8, which must settle after permit 7 is used. So each owner waits for the other.
     world.refuses = (id) => (id === early || id === otherEarly ? LACKS_SHARES : undefined)
     await world.step()
     world.refuses = () => undefined

@@ -1,4 +1,4 @@
-/** Tests that after a kill settlement keeps the deadline of a trade, and remembers refusals by a block. */
+/** Tests what settlement still knows about a trade after a kill: its deadline, its gas, and its refusal by a block. */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -12,7 +12,7 @@ describe('after a kill, settlement still knows the earlier failed attempts of a 
     const world = new World({ tradeDeadlineMs: 300_000 })
     const bad = world.trade()
     world.reverts = () => PANIC
-    // No single process runs long enough to reach the deadline.
+    // Each process is killed after 65 s, so none of them alone reaches the deadline of 300 s.
     for (let lives = 0; lives < 5; lives++) {
       assert.notEqual(world.status(bad), 'failed')
       await world.steps(65)
@@ -41,7 +41,7 @@ describe('after a kill, settlement still knows the earlier failed attempts of a 
 
   for (const isOpen of [true, false]) {
     const where = isOpen ? 'is sent again' : 'is lost'
-    it(`a trade still fails after a reorg removed the block that refused it, if its transaction ${where}`, async () => {
+    it(`a trade refused in a block fails even if a reorg removes the block and the transaction ${where}`, async () => {
       const world = new World()
       world.confirmations = 3
       world.foresees = false

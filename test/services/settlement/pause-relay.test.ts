@@ -38,7 +38,7 @@ test('a trader’s pause reported by one market thread is sent to all market thr
   assert.deepEqual(two.pauses.all(), one.pauses.all())
 })
 
-test('a new market thread reports the pauses of traders in its log, and receives those of other threads', async () => {
+test('a newly connected market thread reports its trader pauses to settlement and receives those of other threads', async () => {
   const [one, two] = [thread(), thread()]
   one.pauses.fault(CHAIN, ann, 5)
   two.pauses.fault(CHAIN, bob, 5)
@@ -57,7 +57,7 @@ test('a new market thread reports the pauses of traders in its log, and receives
   assert.deepEqual([one.asked(), two.asked()], [3, 1], 'who has answered is not asked again')
 })
 
-test('a market thread that reconnects gets back the pauses that it reported', async () => {
+test('a market thread that reconnects gets back the trader pauses that it reported earlier', async () => {
   const [one, two] = [thread(), thread()]
   const relay = makePauseRelay([one.ref, two.ref], TERMS)
   one.pauses.fault(CHAIN, ann, 5)
@@ -67,7 +67,7 @@ test('a market thread that reconnects gets back the pauses that it reported', as
   assert.deepEqual(back.paused(), [ann])
 })
 
-test('market threads are not queried about pauses if pauses are turned off', () => {
+test('if trader pauses are turned off, settlement does not query market threads about pauses', () => {
   const one = thread()
   makePauseRelay([one.ref], { firstMs: 0, maxMs: 60_000 }).linked(one.ref)
   assert.equal(one.asked(), 0)

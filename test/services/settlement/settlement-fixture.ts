@@ -1,8 +1,8 @@
 /**
- * Settlement without a chain, a database or a thread: all ports answer from tables in memory. The chain takes
- * transactions in the order of their nonces, settles a trade once, and can be reorganised. The journal survives a kill,
- * but the lane's knowledge of blocks does not. Markets know the status of each trade. By default requests are answered
- * at once. With `byHand`, the test decides when a request is answered: before the work is done, after it, or never.
+ * Settlement without a chain, a database or a thread: all ports answer from tables in memory. The chain mines
+ * transactions in the order of their nonces, settles a trade once, and can be reorganised. A kill deletes the lane's
+ * knowledge of blocks, but not the journal. Markets know the status of each trade. By default requests are answered at
+ * once. With `byHand`, the test decides whether a request is executed, and whether and when it is answered.
  */
 
 import assert from 'node:assert/strict'
@@ -90,11 +90,14 @@ export type Call = {
 export type Refusal = {
   readonly reason: string
   readonly fault: FaultySide
-  /** Balances of both sides in the traded token; by default nothing for a side at fault, and plenty for the other. */
+  /**
+   * Balances of both sides in the tokens that they deliver. By default a side at fault has nothing, and the other side
+   * has plenty.
+   */
   readonly has?: RefusedTrade['has']
 }
 
-/** Reasons for a refusal because of a balance that is too low. */
+/** Refusal reasons that mean that a balance is too low. */
 const BALANCES: ReadonlySet<string> = new Set([
   'InsufficientCollateral',
   'InsufficientShares',
@@ -119,7 +122,7 @@ export type Row = {
   closed: boolean
   /** The block that contained the transaction when the journal's row was closed. */
   block: number | undefined
-  /** True if the lane has replaced the transaction by one without effect. */
+  /** True if the lane has replaced the transaction by an empty one. */
   blank: boolean
 }
 
@@ -189,7 +192,10 @@ export class World {
     undefined
   /** Returns the error with which sending these trades fails; undefined if it succeeds. */
   throws: (tradeIds: readonly TradeId[]) => unknown = () => undefined
-  /** True if a simulation predicts refusals; false if the state changes before the block. */
+  /**
+   * If true, simulations find the refusals of trades. If false, simulations find none, and only blocks refuse trades,
+   * as if the state had changed in between.
+   */
   foresees = true
   gasUsed = 100_000
   /** True if a block is mined for every sent transaction. */
@@ -199,7 +205,7 @@ export class World {
   trouble = ''
   graceSec = GRACE_SEC
   blocks = 0
-  /** Results that the next poll adds for the first transaction. */
+  /** Extra updates that the next poll reports about the first transaction. */
   news: 'replaced'[] = []
 
   // The markets and the database.
@@ -354,7 +360,10 @@ export class World {
     await this.#life.served.drained()
   }
 
-  /** Advances step by step until the condition is true, while requests wait for an answer (see `byHand`). */
+  /**
+   * Advances until the condition is true. Each step answers the pending requests (see `byHand`), or those that
+   * `isMeant` selects.
+   */
   async until(isSo: () => boolean, isMeant?: (call: Call) => boolean): Promise<void> {
     for (let turns = 0; turns < 100; turns++) {
       if (isSo()) return
@@ -475,7 +484,8 @@ export class World {
         const row = this.rows[nonce]
         assert(row !== undefined)
         const { finished, block } = followed(row)
-        // If a reorg reopens the transaction, settlement has to acknowledge its next result, too.
+        // Only a finished transaction can be acknowledged. If a reorg reopens it, settlement must acknowledge its next
+        // result, too.
         if (!finished || row.closed) return
         row.closed = true
         row.block = block

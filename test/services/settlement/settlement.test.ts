@@ -94,7 +94,7 @@ describe('settlement receives notices about new trades', () => {
 })
 
 describe('settlement sends trades in batches', () => {
-  it('trades that wait together share one transaction, and their markets receive every change', async () => {
+  it('trades that wait at the same time share one transaction, and their markets receive each status', async () => {
     const world = new World()
     const trades = several(world, 3)
     await world.steps(4)
@@ -213,8 +213,8 @@ describe('settlement sends trades in batches', () => {
     assert.deepEqual(world.submissions, [[id]])
     assert.equal(world.status(id), 'confirmed')
     assertIdle(world.state)
-    // After a minute settlement has forgotten the trade. The contract still knows that it settled, so its market gets
-    // no new report.
+    // A minute after the trade has ended, settlement forgets it and submits it again. The contract answers that the
+    // trade is settled. So settlement sends no transaction and no report.
     await world.steps(60)
     assert.equal(world.submissions.length, 2)
     assert.equal(world.rows.length, 1, 'what has settled is not sent again')
@@ -254,7 +254,7 @@ describe('settlement sends trades in batches', () => {
   })
 })
 
-describe('settlement isolates trades that revert or whose market is not on chain', () => {
+describe('trades that revert or whose market is not on chain do not block other trades', () => {
   it('settlement halves a reverting batch until the bad trade is alone, and settles the other trades', async () => {
     const world = new World({ inFlightMax: 1 })
     const trades = several(world, 8)
@@ -390,7 +390,7 @@ describe('if the contract refuses a trade, the trade fails', () => {
 
   for (const foresees of [true, false]) {
     const when = foresees ? 'in the simulation' : 'only on chain'
-    it(`a trade of expired orders that is refused ${when} fails with fault none`, async () => {
+    it(`if a trade of expired orders is refused ${when}, the trade fails and neither side is at fault`, async () => {
       const world = new World()
       world.foresees = foresees
       const faults: string[] = []
@@ -443,7 +443,7 @@ describe('if the contract refuses a trade, the trade fails', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that needs shares from a trade that is being retried fails at once', async () => {
+  it('if the trade that should bring a seller’s shares is being retried, the seller’s sale fails at once', async () => {
     const world = new World({ inFlightMax: 1 })
     const [a, b, c] = [101, 102, 103].map(traderNumbered)
     assert(a !== undefined && b !== undefined && c !== undefined)
@@ -457,7 +457,7 @@ describe('if the contract refuses a trade, the trade fails', () => {
     assert.deepEqual([world.status(setBack), world.status(poor)], ['matched', 'failed'])
   })
 
-  it('if the contract refuses a trade without naming a side at fault, the trade fails immediately and both sides count as at fault', async () => {
+  it('if the contract refuses a trade without naming a fault, the trade fails with both sides at fault', async () => {
     const world = new World()
     const faults: unknown[] = []
     world.answers = ({ status, fault, txHash }) => {
@@ -478,7 +478,7 @@ describe('if the contract refuses a trade, the trade fails', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that reverts alone is retried with growing pauses', async () => {
+  it('a trade that reverts even in a batch of its own is retried with growing pauses', async () => {
     const world = new World()
     const [good, bad] = several(world, 2)
     assert(good !== undefined && bad !== undefined)
@@ -501,7 +501,7 @@ describe('if the contract refuses a trade, the trade fails', () => {
     assert.equal(statusOf(world.state).retrying, 0)
   })
 
-  it('a trade that passes the simulation but is refused on chain fails once its attempts cost retryGasMax', async () => {
+  it('a trade refused only on chain fails once its attempts have used the gas limit retryGasMax', async () => {
     const world = new World({ retryGasMax: 250_000 })
     world.foresees = false
     const id = world.trade()
@@ -512,7 +512,7 @@ describe('if the contract refuses a trade, the trade fails', () => {
     assertIdle(world.state)
   })
 
-  it('only a refused trade’s share of its batch’s gas counts towards retryGasMax', async () => {
+  it('for a refused trade, only its share of the batch’s gas counts towards the limit retryGasMax', async () => {
     const world = new World({ retryGasMax: 50_000 })
     world.foresees = false
     const [bad] = several(world, 4)
@@ -523,11 +523,11 @@ describe('if the contract refuses a trade, the trade fails', () => {
     assert.equal(world.status(bad as TradeId), 'failed')
   })
 
-  it('a trade whose transactions revert on chain fails once the reverts have cost retryGasMax', async () => {
+  it('a trade whose transactions revert on chain fails once the reverts have used the gas limit retryGasMax', async () => {
     const world = new World({ retryGasMax: 300_000 })
     const id = world.trade()
     let sent = 0
-    // The transaction reverts only in its block, not in the simulation before it is sent.
+    // Every simulation of the transaction succeeds, but its block makes it revert.
     world.reverts = () => (++sent % 2 === 0 ? { name: 'Panic', words: 'it panics' } : undefined)
     await world.steps(100)
     assert.equal(world.status(id), 'failed')
@@ -561,7 +561,7 @@ describe('if the contract refuses a trade, the trade fails', () => {
     assertIdle(world.state)
   })
 
-  it('if the receipt of a trade’s transaction lacks the trade, settlement sends the trade again', async () => {
+  it('if the receipt of a mined transaction lacks one of its trades, settlement sends the trade again', async () => {
     const world = new World()
     world.automine = false
     const id = world.trade()
@@ -664,14 +664,14 @@ describe('settlement reports to the markets', () => {
     assertIdle(world.state)
   })
 
-  it('if a market has marked a trade as confirmed and the trade fails, settlement reports a revert before the failure', async () => {
+  it('if a market has confirmed a trade that then fails, settlement reports a revert before the failure', async () => {
     const world = new World()
     world.foresees = false
     const id = world.trade()
     world.refuses = () => POOR
     world.automine = false
     await world.step()
-    // A block confirmed the trade, and a reorg removed the block later. The process that saw the block was killed.
+    // An earlier process saw a block confirm the trade, and was killed. A reorg then removed that block.
     world.markets.get(id)!.status = 'confirmed'
     world.mine()
     await world.steps(3)
@@ -749,7 +749,7 @@ describe('after a kill, settlement resumes its unfinished trades and batches', (
     assertIdle(world.state)
   })
 
-  it('after a start, an older trade waits until its market reports its status, and other trades settle', async () => {
+  it('after a start, settlement does not send an earlier trade until its market has reported the trade’s status', async () => {
     const world = new World({ maxLagMs: 10_000 })
     const [silent, other] = [world.trade({ market: 1 }), world.trade({ market: 2 })]
     world.knows = (id) => (id === silent ? { unanswered: 'closed' } : undefined)
@@ -795,7 +795,7 @@ describe('after a kill, settlement resumes its unfinished trades and batches', (
 })
 
 describe('settlement reverts and resends the trades of a batch that a reorg removes', () => {
-  it('if a reorg removes an acknowledged batch, settlement reverts its trades and resends its transaction', async () => {
+  it('if a reorg removes a batch closed in the journal, the batch’s trades become reverted and settle again', async () => {
     const world = new World()
     const trades = several(world, 2)
     await world.steps(4)
@@ -817,7 +817,7 @@ describe('settlement reverts and resends the trades of a batch that a reorg remo
     assertIdle(world.state)
   })
 
-  it('if a reorg removes a batch not yet acknowledged, settlement reverts its trades and resends its transaction', async () => {
+  it('if a reorg removes a batch open in the journal, the batch’s trades become reverted and settle again', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -833,7 +833,7 @@ describe('settlement reverts and resends the trades of a batch that a reorg remo
     assertIdle(world.state)
   })
 
-  it('after a reorg, settlement neither sends nor looks up trades until the markets have acknowledged the reverts', async () => {
+  it('after a reorg, settlement sends nothing until the markets have acknowledged which trades were reverted', async () => {
     const world = new World()
     world.trade()
     await world.steps(4)
@@ -886,7 +886,7 @@ describe('settlement reverts and resends the trades of a batch that a reorg remo
     assert.deepEqual([...world.state.flight.usedPermits], [orderHash])
   })
 
-  it('after a reorg, a batch with a failed trade is replaced by an empty transaction, and its other trades are sent again', async () => {
+  it('after a reorg, a transaction with a failed trade is cancelled, and its other trades are sent again', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = several(world, 2)
@@ -895,7 +895,7 @@ describe('settlement reverts and resends the trades of a batch that a reorg remo
     await world.steps(4)
     assert.deepEqual([world.status(good), world.status(bad)], ['confirmed', 'failed'])
     world.reorg(0)
-    // On this branch the buyer has funds, so the same transaction would settle the failed trade.
+    // On the new branch the buyer has funds. So the same transaction, if mined again, would settle the failed trade.
     world.refuses = () => undefined
     await world.steps(8)
     assert.deepEqual(world.abandoned, [0])
@@ -912,7 +912,7 @@ describe('settlement reverts and resends the trades of a batch that a reorg remo
     assertIdle(world.state)
   })
 
-  it('a trade refused in a block that a reorg removed fails, even if its trader has the funds by then', async () => {
+  it('a trade refused in a removed block still fails, even if its trader has funds after the reorg', async () => {
     const world = new World()
     world.foresees = false
     world.confirmations = 3
@@ -943,7 +943,7 @@ describe('settlement reverts and resends the trades of a batch that a reorg remo
     const [good, bad] = several(world, 2)
     assert(good !== undefined && bad !== undefined)
     world.refuses = (id) => (id === bad ? POOR : undefined)
-    // The markets know the results of both trades, but the journal's row is not closed.
+    // The markets get the results of both trades. The journal's row stays open, because it cannot be acknowledged.
     world.away.set('acknowledge', AWAY)
     await world.steps(4)
     assert.equal(world.status(bad), 'failed')
@@ -980,7 +980,7 @@ describe('settlement recovers after a kill during a reorg', () => {
     assertIdle(world.state)
   })
 
-  it('after a reorg, settlement does not settle a failed trade that the lagging database still lists as submitted', async () => {
+  it('after a reorg, a failed trade is not settled although the lagging database lists it as submitted', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = several(world, 2)
@@ -1001,7 +1001,7 @@ describe('settlement recovers after a kill during a reorg', () => {
     assertIdle(world.state)
   })
 
-  it('a confirmed trade whose transaction is gone after a kill and a reorg becomes reverted, submitted and confirmed again', async () => {
+  it('if a reorg removes a confirmed trade while settlement is down, the trade is reverted and confirmed again', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -1018,7 +1018,7 @@ describe('settlement recovers after a kill during a reorg', () => {
     assertIdle(world.state)
   })
 
-  it('settlement closes no batch in the journal until the market has acknowledged the revert of its trade', async () => {
+  it('settlement keeps a reverted batch open in the journal until the market has acknowledged the reverted trade', async () => {
     const world = new World()
     world.trade()
     world.away.set('acknowledge', AWAY)
@@ -1033,7 +1033,7 @@ describe('settlement recovers after a kill during a reorg', () => {
     assert.deepEqual(world.acknowledged, [])
   })
 
-  it('a trade that is in two transactions fails only if neither settles it', async () => {
+  it('a trade that two transactions contain fails only if neither transaction settles it', async () => {
     const world = new World()
     world.foresees = false
     world.automine = false
@@ -1117,7 +1117,7 @@ describe('settlement measures its lag', () => {
     assert.equal(world.state.lag.oldestMs, 0)
   })
 
-  it('trades in a market that is not on chain, and trades with undelivered reports, do not make settlement count as behind', async () => {
+  it('trades in markets not on chain, or with undelivered reports, do not count towards the settlement lag', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.unknownMarkets.add(marketNumbered(2))
     world.trade({ market: 2 })
@@ -1136,7 +1136,7 @@ describe('settlement measures its lag', () => {
     assert.deepEqual(lags(world), [true])
   })
 
-  it('a trade that makes its batch revert does not make settlement count as behind, but another trade can', async () => {
+  it('a trade that makes its batch revert does not count towards the settlement lag, but others do', async () => {
     const world = new World({ maxLagMs: 10_000 })
     const bad = world.trade()
     world.reverts = (ids) => (ids.includes(bad) ? PANIC : undefined)
@@ -1202,7 +1202,7 @@ describe('settlement measures its lag', () => {
 })
 
 describe('settlement retries after outages', () => {
-  it('settlement doubles its pause after each failure of a step, up to 15 seconds', async () => {
+  it('after each failed attempt of a step, settlement doubles the pause before the next, up to 15 seconds', async () => {
     const world = new World()
     world.away.set('poll', AWAY)
     const failedAtMs: number[] = []
@@ -1345,7 +1345,7 @@ class Story {
   #kill(): void {
     this.world.kill(() => this.random.chance(0.5))
     this.kills++
-    // The store writes the newest status of all submitted trades, because a reorg may bring these trades back.
+    // A reorg may bring back any submitted trade. So the database gets the newest status of these trades.
     this.world.project(({ attempts }) => attempts > 0)
   }
 
@@ -1378,8 +1378,8 @@ class Story {
       const settledBy = world.settledBy.get(keyOf({ tradeId: id }))
       assert(isDecided(status), `${id} is ${status}: forgotten`)
       assert.equal(settledBy !== undefined, status === 'confirmed', `${id} is ${status}`)
-      // The market has the hash of a transaction that contains the trade. After an unnoticed reorg, another transaction
-      // may have settled the trade.
+      // The market has the hash of some transaction that contains the trade. After an unnoticed reorg, another
+      // transaction may have settled the trade.
       const row = world.rows.find((each) => each.txHash === txHash)
       if (status === 'confirmed') assert(row?.tradeIds.includes(id), `${id} by ${txHash}`)
       const way = world.wayOf(id)

@@ -48,7 +48,7 @@ function relayOf(read: ReturnType<typeof journalOf>['read']) {
   return { relay, told, fills: () => told.at(-1)?.spending[0]?.fills }
 }
 
-test('when settlement costs are first read, all transactions of the day are included, and no earlier ones', async () => {
+test('the first read of settlement costs covers all transactions of the current day, and no earlier ones', async () => {
   // It is 10:00, and there is one transaction per minute. So 601 transactions are from today, including the one at
   // midnight.
   const { asked, read } = journalOf(3 * 1_440)
@@ -59,7 +59,7 @@ test('when settlement costs are first read, all transactions of the day are incl
   assert(asked.every(({ except }) => except.length === 0))
 })
 
-test('each later read of settlement costs starts after the last transaction counted', async () => {
+test('each read of settlement costs continues after the last transaction that the previous read counted', async () => {
   const { rows, asked, read } = journalOf(10)
   const { relay, told, fills } = relayOf(read)
   await relay.tick(NOW)
@@ -72,7 +72,7 @@ test('each later read of settlement costs starts after the last transaction coun
   assert.equal(fills(), 11)
 })
 
-test('the cost of an open transaction is counted once, when it has ended', async () => {
+test('the gas cost of a transaction is counted once, after the transaction has ended', async () => {
   const { rows, read } = journalOf(10, (nonce) =>
     nonce === 4 ? { isOpen: true, charges: [] } : {},
   )
@@ -113,7 +113,7 @@ test('settlement costs start at zero each day, and a read after a failed read in
   assert.deepEqual([told.at(-1)?.day, fills()], [20_001, 1])
 })
 
-test('no settlement costs are read if there are no limits', async () => {
+test('if traders have no daily budgets, settlement does not read its costs from the journal', async () => {
   const { asked, read } = journalOf(3)
   const limits = { fillsPerDay: 0, gasPerDay: 0, failedGasPerDay: 0, exempt: new Set<Address>() }
   const relay = makeSpendingRelay({ markets: [], limits, read })

@@ -31,7 +31,7 @@ for (const from of STAGES) {
   }
 }
 
-test('settlement: every stage of a trade can be reached from the queue, and leads to an end', () => {
+test('settlement: every stage of a trade is reachable from queued, and ended is reachable from every stage', () => {
   const reachable = (start: Stage): ReadonlySet<Stage> => {
     const found = new Set<Stage>([start])
     for (const stage of found) for (const next of STEPS[stage]) found.add(next)
@@ -41,7 +41,7 @@ test('settlement: every stage of a trade can be reached from the queue, and lead
   for (const stage of STAGES) assert(reachable(stage).has('ended'), stage)
 })
 
-test('settlement: a trade is queued, submitted and sent before it ends', async () => {
+test('in settlement, a trade passes the stages queued, submitting, sent and ended in this sequence', async () => {
   const world = new World()
   const id = world.trade()
   world.automine = false

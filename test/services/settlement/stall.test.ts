@@ -37,7 +37,7 @@ describe('the log names the reason when settlement waits long', () => {
     assert.match(world.saidOf('Stalled')[0]?.why ?? '', /submit failed: it is away/)
   })
 
-  it('settlement logs no reason while no trade is open, or while trades settle', async () => {
+  it('settlement logs no stall while no trade is open, or while trades settle', async () => {
     const world = new World()
     await world.steps(60)
     for (let trades = 0; trades < 20; trades++) {

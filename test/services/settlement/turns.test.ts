@@ -50,8 +50,8 @@ describe('settlement divides its batches fairly between takers', () => {
 })
 
 /**
- * Asserts that each taker has at most one trade fewer in the batch than any other taker, or has all their waiting
- * trades in the batch.
+ * Asserts that trades are chosen fairly. A taker has at most one trade fewer in the batch than any other taker, unless
+ * all trades of the taker are in the batch.
  */
 function assertFair(chosen: readonly TradeToSettle[], waiting: readonly TradeToSettle[]): void {
   const of = (list: readonly TradeToSettle[], taker: Address) =>
@@ -65,7 +65,7 @@ function assertFair(chosen: readonly TradeToSettle[], waiting: readonly TradeToS
   }
 }
 
-it('a batch of random trades is full, fair and without duplicates, and has each taker’s oldest trades first', () => {
+it('a random settlement batch is full, fair between takers, without duplicates, and sorted by age', () => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
   for (let run = seed; run < seed + 300; run++) {
     const random: Random = randomFrom(run)

@@ -1,6 +1,7 @@
 /**
- * Tests that no two signed checkpoints of a public log contradict each other. Two rules ensure this. Entries depend
- * only on the rows of the log. A tree is stored before it is signed, and starts from the stored size.
+ * Tests that no two signed checkpoints of a public log contradict each other. Two rules ensure this. First, entries are
+ * computed from the rows of the log alone. Second, a thread stores a tree before it signs the tree, and it continues
+ * the stored tree.
  *
  * The test also breaks one rule or both. It must then find the contradictions that the broken rules prevent.
  */
@@ -143,7 +144,8 @@ async function contradictions(
       },
       async publish(checkpoints) {
         mayDie()
-        // If this rule is broken, the thread continues although another writer has changed the tree.
+        // In this case the tree is stored only after its checkpoint was signed. If another writer has changed the
+        // stored tree, the error is ignored.
         if (!rules.storedFirst) {
           await store(unstored).catch((error: unknown) => {
             if (error instanceof Killed) throw error
@@ -195,23 +197,23 @@ async function contradictions(
 await onBothDatabases(
   'a public log never contradicts itself',
   ({ migrated, giveBack, dialect }) => {
-    // Each case states whether an entry is computed from its row alone, whether a tree is stored before it is signed,
-    // and which faults then lead to contradictions.
+    // `pure`: an entry is computed from its row alone. `storedFirst`: a tree is stored before it is signed. `found`:
+    // the faults that lead to contradictions in this case.
     const cases: readonly (Rules & { readonly found: readonly Life[] })[] = [
       { pure: true, storedFirst: true, found: [] },
       // If entries follow from the rows alone, all signers compute the same root, even if no tree is stored before it
       // is signed.
       { pure: true, storedFirst: false, found: [] },
-      // With random entries, each incarnation continues the stored tree. Contradictions arise only if the database is
-      // lost.
+      // Entries are random, but each incarnation continues the stored tree. So contradictions arise only if the
+      // database is lost.
       { pure: false, storedFirst: true, found: ['lost database'] },
       { pure: false, storedFirst: false, found: ['kills', 'two signers', 'lost database'] },
     ]
     for (const { found, ...rules } of cases) {
-      // Cases that break a rule run on one database only.
+      // Cases with contradictions are skipped on MySQL.
       if (dialect === 'mysql' && found.length > 0) continue
       const kept = `${rules.pure ? 'reproducible' : 'random'} entries and trees ${rules.storedFirst ? 'stored before they are signed' : 'signed before they are stored'}`
-      test(`with ${kept}, exactly these faults lead to contradicting checkpoints: ${found.join(', ') || 'none'}`, async (t) => {
+      test(`a public log with ${kept} signs contradictory checkpoints only under these faults: ${found.join(', ') || 'none'}`, async (t) => {
         for (const life of ['kills', 'two signers', 'lost database'] as const) {
           const url = await migrated()
           const database = await openDatabase(url)

@@ -148,7 +148,8 @@ await onBothDatabases('cosignatures', ({ migrated, giveBack }) => {
       assert.match(said.find((each) => each.startsWith(name)) ?? '', why, name)
     }
 
-    // Witnesses that failed are left out for a while; the same size is not submitted again.
+    // Failed witnesses are left out for a while, and the others have already cosigned this size. So nothing is
+    // submitted.
     said.length = 0
     await cosigners.round()
     assert.deepEqual(said, [])
@@ -157,7 +158,8 @@ await onBothDatabases('cosignatures', ({ migrated, giveBack }) => {
     assert.deepEqual(await cosigned(), { size: 303, ...whole })
     assert.equal(asked.silent, 1)
 
-    // A witness that was unreachable cosigns the newest size, from the size that it knows.
+    // The round of `fresh` asks only the second witness to cosign. The later round of `cosigners` also asks the first
+    // witness. This witness knows only an older size, and then cosigns the newest size.
     two.kept.clear()
     two.witness.state.write(ORIGIN, one.kept.get(ORIGIN)!)
     const fresh = makeCosigners({
@@ -183,7 +185,7 @@ await onBothDatabases('cosignatures', ({ migrated, giveBack }) => {
     assert.equal(asked.lying, before + 1)
   })
 
-  test('a new log does not show the cosigned checkpoint of another log, whose trees an operator removed', async (t) => {
+  test('after an operator replaces a public log, the new log does not show the old cosigned checkpoint', async (t) => {
     const url = await migrated()
     const database = await openDatabase(url)
     t.after(async () => {

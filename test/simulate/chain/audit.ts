@@ -24,7 +24,9 @@ export class ChainAudit {
   settled = 0
   /** The newest order of each permit. */
   readonly #permits = new Map<string, OrderHash>()
-  /** True if funds are reserved: then no trade of an honest trader fails by that trader's fault. */
+  /**
+   * True if funds are reserved for orders. Then no trade may fail by the fault of a trader who never moves funds away.
+   */
   readonly #hasFunds: boolean
 
   constructor(
@@ -139,7 +141,8 @@ export class ChainAudit {
       const { tradeId, status } = trade
       if (status !== 'confirmed' && status !== 'failed') return [`${tradeId} is ${status}`]
       const isSettled = this.#isSettled(trade)
-      // After a deep reorg, a block may contain the transaction of a failed trade again.
+      // A deep reorg can bring back the transaction of a failed trade. So after a deep reorg, a failed trade may be
+      // settled on the chain.
       const isExcused = isSettled && this.#chain.deepReorgs > 0
       return isSettled === (status === 'confirmed') || isExcused
         ? []

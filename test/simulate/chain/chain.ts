@@ -54,7 +54,7 @@ export type Block = {
   readonly baseFee: bigint
   readonly mined: readonly Mined[]
   readonly acts: readonly Act[]
-  /** Logs of all actions in the block. Nodes show the actions as one transaction. */
+  /** Logs of all actions in the block. Nodes report them as the logs of one transaction. */
   readonly actLogs: readonly ModelLog[]
   readonly wallets: ReadonlyMap<Address, Wallet>
   readonly markets: ReadonlyMap<Address, ChainMarket>
@@ -177,7 +177,8 @@ export class SimulatedChain {
   isIn(block: Block, tip: Block): boolean {
     if (block.number > tip.number) return false
     let at: Block | undefined = tip
-    // Blocks of the current branch are in the chain's list, so the search ends at the first of them.
+    // `blocks` has the current branch. Backwards from `tip`, the loop visits only blocks of other branches, and ends at
+    // the first block of the current branch.
     while (at !== undefined && this.blocks[at.number] !== at) {
       if (at === block) return true
       at = at.parent
@@ -206,7 +207,7 @@ export class SimulatedChain {
     return this.isSettled(this.contracts.tradeKeyOf({ tradeId, size, price, ...orders }), tip)
   }
 
-  /** Returns the funds after a block, in copies that collect further changes. */
+  /** Returns the funds after a block. Changes go to copies and leave the block as it is. */
   funds(at: Block): Funds & {
     readonly wallets: Map<Address, Wallet>
     readonly prepared: Set<MarketId>
@@ -289,7 +290,7 @@ export class SimulatedChain {
     const { head } = this
     scheduler.after(this.#random.int(100, 50_000), () => {
       if (scheduler.nowUs < node.heldUntilUs) return
-      // A node follows the longest branch that it knows.
+      // A delayed head is ignored if the node already has a later block of the current branch.
       if (head.number >= node.tip.number || !this.isIn(node.tip, this.head)) node.tip = head
     })
   }

@@ -1,7 +1,7 @@
 /**
- * The rules of our contracts, without an EVM: the settlement contract, the stablecoin, the outcome tokens and the
- * multicall. Signatures are symbolic: an order is signed if the first word of its signature is its hash. A permit is
- * signed if `permits` has the last word of its signature.
+ * Models the rules of our contracts without an EVM: the settlement contract, the stablecoin, the outcome tokens and the
+ * multicall. The model checks no keys. An order counts as signed if the first word of its signature is its hash. A
+ * permit counts as signed if `permits` has an entry for the last word of its signature.
  */
 
 import {
@@ -49,10 +49,10 @@ import { readStablecoin, TokenIds } from './token-reads.ts'
 
 export const GRACE_SEC = 3_600
 const CANCEL_DELAY_SEC = 7_200
-/** Names of the functions that change something and that the exchange simulates before it sends them. */
+/** Names of functions that change the state. The exchange simulates their calls before it sends them. */
 const CHANGING =
   /^(settle|settleMarket|reportPayouts|proposeResolution|permit|setApprovalForAllWithPermit|redeemPositionsWithPermit|cancel\w+WithPermit|setDelegateWithPermit)$/
-/** The gas of a call without a limit. */
+/** Gas limit of a call that sets no limit. */
 const GAS_MAX = 30_000_000n
 
 export type ChainContracts = {
@@ -117,7 +117,7 @@ export type Funds = {
   wallet(owner: Address): Wallet
   put(owner: Address, wallet: Wallet): void
   filledOf(orderHash: OrderHash): number
-  /** Returns the time from which an order is void because it was withdrawn by its hash; 0 for never. */
+  /** Returns the time from which an order is void because its trader withdrew it by its hash; 0 if not withdrawn. */
   cancelledFromSec(orderHash: OrderHash): number
   isSettled(tradeKey: string): boolean
   isPrepared(marketId: MarketId): boolean
@@ -241,7 +241,7 @@ export class Contracts {
     this.#tokens.know(marketId)
   }
 
-  /** Returns whether a call changes something, so that it must be executed rather than read. */
+  /** Returns whether a call changes the state, so that the model must execute it and not only read. */
   isChange(to: Address, data: Hex): boolean {
     if (to === this.at.multicall)
       return isAggregated(data, (target, call) => this.isChange(target, call))

@@ -185,8 +185,8 @@ export class FactoryModel {
 }
 
 /**
- * Makes the checks that are common to two calls: the resolution of a market by prices, and the opening of a market to
- * the oracle. The order is that of the contract.
+ * Returns why the contract refuses to resolve a market by prices, or to open it to the oracle. Returns undefined if the
+ * contract does not refuse. Both calls make the same checks, in this order.
  */
 function flawOf(market: ChainMarket, funds: Funds): Executed | undefined {
   const { winner, expirationSec, proposableFromSec } = market
@@ -199,8 +199,8 @@ const wordOf = (value: boolean | bigint): Hex =>
   encodeAbiParameters([{ type: 'uint256' }], [BigInt(value)])
 
 /**
- * Returns the open assertion, or the assertion that resolved the market, in the contract's format. The id is zero if
- * there is no assertion.
+ * Returns a claim in the format of the contract, which calls a claim an assertion. The claim is open, or it resolved
+ * the market. If there is no claim, the id is zero.
  */
 function assertionOf(claim: Claim | undefined) {
   return {

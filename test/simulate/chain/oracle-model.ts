@@ -37,7 +37,10 @@ export const BOND = 100_000_000n
 export const ORACLE = `0x${'0a'.repeat(20)}` as Address
 /** Account of the oracle that receives half of a lost bond; the winner gets the other half. */
 export const STORE = `0x${'0b'.repeat(20)}` as Address
-/** Gas below which a settlement succeeds without reporting the payouts. */
+/**
+ * Gas that a settlement needs to report the payouts. With less gas, the settlement still succeeds, but reports no
+ * payouts.
+ */
 export const PAYOUT_GAS = 300_000n
 
 const NO_ID: Hex = `0x${'0'.repeat(64)}`
@@ -112,7 +115,7 @@ export class OracleModel {
     putRights(funds, by, wallet, { marketNonces })
   }
 
-  /** Proposes an outcome for an account that signed; the bond comes from the account or from the sender. */
+  /** Proposes an outcome in the name of the account that signed. This account or the sender pays the bond. */
   #proposeFor(
     market: ChainMarket,
     from: Address,
@@ -132,8 +135,8 @@ export class OracleModel {
     }
     const { contract: spender } = market
     const { permits, dollars, rights } = funds.wallet(payer)
-    // The simulation does not know the permits that the relayer signs with its own keys. So a permit of the sender
-    // always counts as signed.
+    // If the sender pays, the permit is signed by one of the relayer's own keys. The simulation does not record such
+    // permits, so they always count as signed.
     const isSigned = payer === from || this.#relay.isSigned(bond.s, payer, permits)
     const isUsed = bond.v !== 0 && Number(bond.deadline) >= funds.nowSec && isSigned
     const allowed = isUsed ? BOND : (rights.allowances.get(spender) ?? 0n)
@@ -225,7 +228,7 @@ export class OracleModel {
     putClaim(funds, market, { ...claim, truth })
   }
 
-  /** Settles the open claim, at the market or directly at the oracle. */
+  /** Settles the open claim as the account `by`: at the oracle if `isAtOracle`, otherwise at the market. */
   settle(
     market: ChainMarket,
     { by, pays, isAtOracle }: { by: Address; pays: boolean; isAtOracle?: boolean },

@@ -1,7 +1,7 @@
 /**
- * A front where owners place orders, signed by their own keys or by delegates. Real code checks the delegates, and
- * whether orders were withdrawn on chain. After the front has received a withdrawal or a revocation, it must not accept
- * the affected orders, and none of them may stay open.
+ * A front through which owners place orders, signed by their own keys or by delegates. The code that checks delegates
+ * and withdrawals is real. Once the front has received a withdrawal or the revocation of a delegate, it must not accept
+ * the affected orders. At the end of the run, no affected order may be open.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -137,7 +137,7 @@ export class OrderDesk {
     const reload = () => {
       this.#withdrawn.reload()
       this.#delegates.reload()
-      // The lost messages may have included one about a reorg.
+      // A lost message may have reported a reorg that removed some of these events. So the front forgets all of them.
       this.#told = []
     }
     const channel = new Channel<ChainFollowerProtocol>(port, this.#options, {
@@ -169,7 +169,7 @@ export class OrderDesk {
     return this.#oracle.tradeOf(tradeId)
   }
 
-  /** Notes which orders an operation may cancel if it is executed. */
+  /** Tells the oracle which orders the operation may cancel. */
   withdraws(operation: RelayOperation): void {
     if (operation.kind === 'cancel-all-before' || operation.kind === 'set-delegate') {
       this.#oracle.cancellingAll(operation.owner)
@@ -259,8 +259,8 @@ export class OrderDesk {
   }
 
   /**
-   * Returns why this front must refuse the order according to the messages that it has received; undefined if it need
-   * not.
+   * Returns why this front must refuse the order, judged by the messages that it has received. Returns undefined if it
+   * may accept the order.
    */
   #toldWhy({ order, delegate }: DeskOrder): string | undefined {
     const { trader, orderHash, nonce } = order
@@ -280,7 +280,10 @@ export class OrderDesk {
     return untilSec !== undefined && untilSec <= nowSec ? 'its delegate is revoked' : undefined
   }
 
-  /** False if the owner appointed the delegate again, or a reorg removed the withdrawal, while the order was checked. */
+  /**
+   * Returns whether the reason to refuse the order still holds. While the front checked the order, a new delegation or
+   * a reorg may have removed the reason.
+   */
   #isStillTold(sent: DeskOrder): boolean {
     return this.#toldWhy(sent) !== undefined
   }

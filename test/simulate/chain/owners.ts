@@ -20,7 +20,7 @@ import { isDue } from './proposers.ts'
 
 const OWNERS = [1, 2, 3, 4].map((each) => accountOf(`0x${`a${each}`.repeat(32)}`))
 export const OWNER_ADDRESSES = OWNERS.map(({ address }) => address)
-/** Keys of delegates. Each owner may appoint the key with the owner's own index in `OWNERS`. */
+/** Keys of the delegates. An owner may appoint only the delegate with the owner's index in `OWNERS`. */
 const DELEGATES = [1, 2, 3, 4].map((each) => accountOf(`0x${`b${each}`.repeat(32)}`))
 
 const NO_SIGNATURE = { v: 27, r: zeroHash, s: zeroHash } as const

@@ -27,7 +27,7 @@ export class People {
   isMoving = true
   /** Returns whether a live order of the trader has the permit with this nonce. */
   isHeld: (trader: Address, nonce: bigint) => boolean = () => false
-  /** True if traders never move funds away and sign no permits: no trade fails by their fault. */
+  /** True if traders neither move funds away nor sign permits. Then no trade may fail by their fault. */
   readonly isCalm: boolean
 
   constructor(
@@ -40,7 +40,7 @@ export class People {
     this.#random = randomFrom(Math.imul(world.seed + 61, 0x165667b1))
     this.dollars = DOLLARS * BigInt(traders.length)
     chain.act({ name: 'fund', run: (funds) => traders.flatMap((each) => this.#fund(funds, each)) })
-    // In some runs traders never cause a failure, so that a failed trade must have another reason.
+    // Traders move funds at this interval. With 0 they never do. Then a failed trade cannot be a trader's fault.
     const everyUs = this.#random.pick([400_000, 3_000_000, 0])
     this.isCalm = everyUs === 0
     if (everyUs > 0) world.scheduler.every(everyUs, () => this.#move())
@@ -60,7 +60,7 @@ export class People {
     const unused = this.#chain.head.wallets.get(trader)?.permits ?? 0n
     let next = unused
     while (this.isHeld(trader, next)) next++
-    // Some traders sign two permits with the same nonce, of which the token accepts one.
+    // Sometimes signs a second permit with a nonce that was already used. The token accepts only one of the two.
     const isAgain = next > unused && this.#random.chance(0.3)
     const nonce = isAgain ? next - 1n : next
     const value = BigInt(needOf(order, order.size))

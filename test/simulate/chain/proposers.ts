@@ -76,7 +76,7 @@ export class Proposers {
           return market === undefined ? [] : run(market)
         }
         if (dice < 0.25) return this.#create(funds, named, expirationSec)
-        // Owners whose operations are relayed make the other proposals.
+        // Does nothing in this share of the cases. Owners propose outcomes through the relayer instead.
         if (dice < 0.5 && dice > 0.36) return []
         if (dice < 0.5) {
           const proposal = { by, outcome, livenessSec: this.#livenessSec }

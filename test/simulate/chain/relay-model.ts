@@ -1,6 +1,7 @@
 /**
- * The rules of calls that the relayer sends for owners of funds, without an EVM: permits of the stablecoin, approvals
- * and redemptions of outcome tokens, and several calls in one transaction. A signature is valid once, with the owner's next nonce at the contract.
+ * Models the calls that the relayer sends for owners of funds, without an EVM. They are permits of the stablecoin,
+ * approvals and redemptions of outcome tokens, and several calls in one transaction. A signature is valid once, with
+ * the owner's next nonce at the contract.
  */
 
 import { encodeErrorResult, encodeFunctionResult, type Hex, zeroHash } from 'viem'
@@ -75,7 +76,7 @@ export class RelayModel {
       }
     }
     const marketId = String(args[3]) as MarketId
-    // A reorg may move a redemption before the resolution of its market.
+    // After a reorg, a redemption may be mined before the payouts of its market are reported.
     if (functionName === 'redeemPositionsWithPermit' && funds.marketOf(marketId)?.isPaid !== true) {
       return { revert: revertData(FAILED, 'Error', ['result for condition not received yet']) }
     }
@@ -135,13 +136,13 @@ const FAILED = [{ type: 'error', name: 'Error', inputs: [{ name: '', type: 'stri
 const callsIn = (data: Hex): readonly Call3[] =>
   decodedCall(multicallAbi, data).args[0] as readonly Call3[]
 
-/** Returns whether the first of several calls changes something. */
+/** Returns whether a multicall changes something. Only its first call is examined. */
 export function isAggregated(data: Hex, isChange: (to: Address, data: Hex) => boolean): boolean {
   const [first] = callsIn(data)
   return first !== undefined && isChange(toAddress(first.target), first.callData)
 }
 
-/** Runs several calls in one transaction. If a call fails that is not allowed to fail, no call takes effect. */
+/** Runs several calls in one transaction. If a call without `allowFailure` reverts, none of the calls takes effect. */
 export function aggregated(
   data: Hex,
   funds: Funds,

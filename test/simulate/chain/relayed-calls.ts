@@ -31,8 +31,8 @@ const KINDS: Readonly<Record<string, RelayKind>> = {
 }
 
 /**
- * Returns the operation in a transaction that one of the relayer's keys sent. Returns an empty list for a blank
- * transaction.
+ * Returns the operation in a transaction of one of the relayer's keys. A blank transaction has none, so the list is
+ * empty.
  */
 export function relayedIn(
   { to, from, data }: { readonly to: Address; readonly from: Address; readonly data: Hex },

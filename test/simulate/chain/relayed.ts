@@ -58,7 +58,7 @@ type ClaimRow = {
   readonly status: string
 }
 
-/** Effects of the relayer's transactions in the branch that ends with a block. */
+/** What the relayer's transactions have done up to a block, on this block's branch. */
 type Done = {
   /** Gas used, by owner and budget. */
   readonly spent: ReadonlyMap<string, number>
@@ -141,7 +141,7 @@ export class Relayed {
     this.#watch(this.#ask(asked))
     // The same request twice at once.
     if (random.chance(0.1)) this.#watch(this.#ask(asked))
-    // Repeats an earlier request, which gets the same transaction or is refused.
+    // Repeats an earlier request. The relayer must answer with the same transaction, or refuse.
     if (random.chance(0.15)) this.#watch(this.#ask(random.pick(this.#asked)))
   }
 
@@ -248,7 +248,7 @@ export class Relayed {
         const how = succeeded ? 'succeeded' : 'not succeeded'
         return [`${named} is ${status}, but its transaction has ${how}`]
       }
-      // The database row has the sum of the gas of all attempts.
+      // The row has the gas of all attempts, so it is compared only if there was one attempt.
       if (attempt > 1 || gas === gasUsed) return []
       return [`${named} has cost ${gasUsed} gas, and its row says ${gas}`]
     })
@@ -256,8 +256,8 @@ export class Relayed {
   }
 
   /**
-   * Returns errors in the claims: each claim must have the status of its redemption, and the transaction of a
-   * confirmed redemption must have redeemed the claim's market.
+   * Returns contradictions between claims and redemptions. Each claim must have the status of its redemption. If a
+   * redemption is confirmed, its transaction must have redeemed the market of each of its claims.
    */
   #claimFlaws(rows: readonly RelayRow[]): string[] {
     const { tables, chain } = this.#world

@@ -71,8 +71,9 @@ export class Resolutions {
   }
 
   /**
-   * Checks that a transaction of the exchange reports the payouts. It may revert only if another account settled a
-   * claim, if a reorg occurred, or if the node's state may have been too old to show a settlement or a dispute.
+   * Checks a transaction of the exchange. If it resolves a market, it must report the payouts. It may revert if another
+   * account settled a claim, or if a reorg occurred. It may also revert if the node lagged and did not show a
+   * settlement or dispute yet.
    */
   #sent({ transaction, succeeded }: Mined, block: Block): void {
     const market = block.markets.get(transaction.to)
@@ -87,11 +88,12 @@ export class Resolutions {
     }
     const isExcused = claims.some((claim) => {
       const { settledBy, settledAtSec = 0, disputer, truth, windowEndsSec } = claim
-      // A lagging node may simulate in a state before the exchange's own settlement. So the exchange may send a second
-      // settlement.
+      // A lagging node may not know yet that the exchange has settled. So the exchange may send a second settlement,
+      // which reverts.
       const isNew = block.atSec - settledAtSec <= LAG_SEC_MAX
       if (settledBy !== undefined && (settledBy !== this.#own || isNew)) return true
-      // A lagging node may also simulate in a state before a dispute that was made at the end of the window.
+      // If a dispute came just before the end of the window, a lagging node may not know the dispute yet. So the
+      // exchange may try to settle the disputed claim.
       const isOpen = disputer !== undefined && truth === undefined
       return isOpen && block.atSec - windowEndsSec <= LAG_SEC_MAX
     })
@@ -114,8 +116,8 @@ export class Resolutions {
 }
 
 /**
- * If a claim resolved the market, checks that the claim was undisputed or found true, and that the market has the
- * claim's outcome. No other settled claim may be undisputed or found true.
+ * Checks how a market was resolved. A settled claim is right if it was undisputed or found true. If a claim resolved
+ * the market, it must be the only right claim, with the market's outcome. Otherwise no claim may be right.
  */
 function assertRightful({ contract, winner, endPrice, claims, claimId }: ChainMarket): void {
   const rights = claims.filter(
@@ -141,8 +143,8 @@ function describe(claims: readonly Claim[]): string {
 }
 
 /**
- * Returns the number of shares that are backed by one dollar each: in a resolved market the shares that won,
- * otherwise the shares of one outcome.
+ * Returns the number of shares that are backed by one dollar each. In a resolved market these are the shares that won.
+ * In an open market, a dollar backs one share of each outcome, so one outcome is counted.
  */
 function redeemableAt({ markets, wallets }: Block): bigint {
   const winners = new Map([...markets.values()].map((each) => [each.marketId, each]))

@@ -1,7 +1,7 @@
 /**
- * The rules of withdrawals and delegates, without an EVM: the part of the settlement contract that voids orders, and
- * the contract of delegations. Withdrawals and revocations take effect for trades only after a delay. From then on, no
- * trade of a withdrawn order settles, and no trade of an order that a revoked delegate signed.
+ * Models withdrawals and delegates without an EVM: the part of the settlement contract that voids orders, and the
+ * contract of delegations. A withdrawal or revocation affects trades only after a delay. From then on, no trade settles
+ * if an order was withdrawn or its delegate was revoked.
  */
 
 import { encodeAbiParameters, type Hex, isAddressEqual } from 'viem'
@@ -17,7 +17,9 @@ import type { ChainContracts, Executed, Funds, ModelLog, Wallet } from './contra
 export type Rights = {
   /** By order hash: the time from which a withdrawn order is void. */
   readonly cancelled: ReadonlyMap<OrderHash, number>
-  /** Orders with a nonce below `nonce` are void. From `nextFromSec` on, orders with a nonce below `next` are void. */
+  /**
+   * Orders with a nonce below `nonce` are void. From the time `nextFromSec`, so are orders with a nonce below `next`.
+   */
   readonly epoch: { readonly nonce: bigint; readonly next: bigint; readonly nextFromSec: number }
   /** Nonce of its next delegation by signature. */
   readonly delegations: bigint
@@ -184,8 +186,8 @@ export class RightsModel {
 }
 
 /**
- * Placeholder in the second word of an order's signature. It means that the trader's own key signed. If a delegate
- * signed, the word has the delegate's address instead.
+ * The second word of an order's signature has this address if the trader's own key signed. If a delegate signed, it has
+ * the delegate's address.
  */
 const OWN = `0x${'1'.padStart(40, '0')}` as Address
 

@@ -46,7 +46,10 @@ const GAS = 500_000
 const GAS_WITHOUT_PAYOUTS = 150_000
 const SELECTOR_CHARS = 10
 const FILTER_BYTES = 256
-/** Length of the code at the start of the call's data. The addresses of the accounts follow the code. */
+/**
+ * Length of the bytecode at the start of the data, in the call that reads code sizes (see `callOf`). The account
+ * addresses follow the bytecode.
+ */
 const CODE_SIZES_BYTES = 30
 const NO_ANSWER = 'the node does not answer'
 
@@ -263,7 +266,8 @@ function callOf(chain: SimulatedChain, tip: Block, params: Params): Hex {
   const { to, from, data } = params[0] as { to?: Hex; from?: Hex; data: Hex }
   const block = blockOf(chain, tip, params[1])
   const { contracts } = chain
-  // A call without a target requests the code sizes of accounts (`chain/accounts-with-code.ts`): no trader has code.
+  // A call without a target runs code that returns the code sizes of accounts (`chain/accounts-with-code.ts`). No
+  // trader has code, so all sizes are zero.
   if (to === undefined) return `0x${'00'.repeat(data.length / 2 - 1 - CODE_SIZES_BYTES)}`
   const target = toAddress(to)
   if (!contracts.isChange(target, data)) {
@@ -290,8 +294,8 @@ function executedCall(
 function gasOf(chain: SimulatedChain, tip: Block, params: Params): Hex {
   const { to, from, data } = params[0] as { to: Hex; from?: Hex; data: Hex }
   executedCall(chain, tip, { to: toAddress(to), from: toAddress(from ?? to), data })
-  // Returns the least gas with which the call succeeds, as a real node does. For a settlement, this gas is too little
-  // to report the payouts.
+  // As a real node does, estimates the least gas with which the call succeeds. A settlement also succeeds with too
+  // little gas to report the payouts. So the estimate for a settlement does not cover the payouts.
   const isSettlement = SETTLE_MARKET.includes(data.slice(0, SELECTOR_CHARS) as Hex)
   return numberToHex(isSettlement ? GAS_WITHOUT_PAYOUTS : GAS)
 }
@@ -327,16 +331,16 @@ function logsOf({ chain, faults }: RpcPorts, tip: Block, filter: Filter): unknow
   const found = blocks
     .flatMap(rpcLogsOf)
     .filter(({ address, topics }) => isOf(address) && hasTopics(topics))
-  // For a single block, a node reads the logs from the block's receipts, so all logs are found. For a range, the node
-  // uses its index, where logs of the newest blocks may still be missing.
+  // For a single block, a node reads the block's receipts and finds all logs. For a range, it reads an index that may
+  // still lack logs of the newest blocks.
   const settled = found.filter(
     ({ blockNumber }) => Number(blockNumber) <= tip.number - CHAIN_HEADERS_PER_RANGE_MAX,
   ).length
   const isOfRange = blockHash === undefined && found.length > settled
   if (!isOfRange || !faults.strikes('logs-partial')) return found
   const kept = found.slice(0, faults.of('logs-partial').int(settled, found.length - 1))
-  // With the filter of a block, a reader notices if all logs of the block are missing, but not if only some logs are
-  // missing. So if blocks have filters, the node leaves out whole blocks.
+  // A block's filter lets a reader detect that all logs of the block are missing, but not that only some are missing.
+  // So if blocks have filters, the node leaves out whole blocks, which a reader can detect.
   const lacking = found[kept.length]?.blockHash
   return chain.hasFilters ? kept.filter((log) => log.blockHash !== lacking) : kept
 }

@@ -1,7 +1,7 @@
 /**
- * Simulates the directory: several nodes with the real code of `services/node` decide which of them serves each slot.
- * The threads of the nodes are models: the thread of a market opens its partition's log, which fences earlier owners.
- * Links between threads are not simulated.
+ * Simulates the directory, with the real code of `services/node`: several nodes decide which of them serves each slot.
+ * The threads of the nodes are models. When a market's thread opens the log of its partition, it fences earlier owners
+ * of the log. Links between threads are not simulated.
  */
 
 import type { Bridge } from '#services/node/bridge.ts'
@@ -18,17 +18,17 @@ const CLUSTER = 'simulated'
 const KEY = '5b'.repeat(32)
 const SILENCE_MS = 1_000
 const MARKETS = ['market-0', 'market-1', 'market-2', 'market-3'] as const
-/** Slots whose threads are not fenced by a log. Leases distinguish the owners of these slots. */
+/** Slots whose threads write no log that could fence an earlier owner. Instead, a lease decides which owner may act. */
 const OTHERS = ['store', 'settlement'] as const
 const SLOTS: readonly string[] = [...MARKETS, ...OTHERS]
 const TROUBLE_EVERY_US = 500_000
 /**
- * Maximum time after the last fault until no slot moves any more: nodes copy data, pause after failures, and move
- * slots.
+ * Maximum time from the last fault until every slot has kept one owner for `RESTED_US`. Before that, nodes copy data,
+ * wait after failures, and move slots.
  */
 const RESTING_US = 240_000_000
 const RESTED_US = 30_000_000
-/** Maximum time until the other nodes forget a dead node: more than the allowed silence and the interval of checks. */
+/** Maximum time until other nodes forget a dead node. It exceeds the allowed silence plus the interval of checks. */
 const FORGOTTEN_US = 3_000_000
 
 type World = { readonly seed: number; readonly scheduler: Scheduler; readonly faults: Faults }
@@ -47,7 +47,10 @@ type SlotLog = { fence: number; owner: string; rows: number }
 
 /** Messages that a process of a node has received. */
 type Heard = {
-  /** Times of the first and the last own beat that the node received since it joined. */
+  /**
+   * Times of this node's own beats (heartbeats) that came back to it through NATS. `lastUs`: when the newest came back.
+   * `sinceUs`: when they began to come back without interruption.
+   */
   sinceUs: number | undefined
   lastUs: number
   /** Highest claim of each slot. */
@@ -131,7 +134,10 @@ class ClusterNode {
     })
   }
 
-  /** Checks that a node that sends nothing new is forgotten, although a stranger sends its recorded messages again. */
+  /**
+   * Checks that this node forgets every node that sends nothing new. Recorded messages that a stranger sends again must
+   * not count.
+   */
   assertForgets(): void {
     const { nowUs } = this.#cluster.world.scheduler
     const { pausedUntilUs, waiting } = this.life
@@ -292,7 +298,7 @@ class ClusterNode {
     if (run === undefined) return
     await this.#wait(1_000, 1_000_000)
     run.isDraining = true
-    // A thread without a log must end before another node starts the slot's next thread.
+    // No log fences this slot. So its thread must end before another node starts the slot's next thread.
     if ((OTHERS as readonly string[]).includes(slot)) this.#over(run, 'it was ended')
   }
 
@@ -392,8 +398,8 @@ class Cluster {
   }
 
   /**
-   * Returns a text about the first broken invariant; undefined if none is broken. Each slot must run at
-   * exactly one node, which owns its log, and all nodes must agree about it.
+   * Returns the first broken invariant as text; undefined if none is broken. Each slot must run on exactly one node.
+   * This node must own the slot's log, and all nodes must name it as the owner.
    */
   flaw(): string | undefined {
     for (const slot of SLOTS) {
@@ -426,7 +432,7 @@ export async function runCluster(
   scheduler.trace('the faults end')
   faults.healed = true
   const untilUs = scheduler.nowUs + RESTING_US
-  // After each slot is served, slots still move to their preferred nodes.
+  // Once each slot is served, slots may still move to their preferred nodes. So the run waits until none moves.
   let restingSinceUs = scheduler.nowUs
   let { takes } = cluster
   for (;;) {

@@ -92,7 +92,10 @@ export class Connection {
   }
 }
 
-/** Returns the body of an answer that lasts until its reader or its provider disconnects. */
+/**
+ * Makes a streamed answer. `body` yields the texts that the provider sends to `to`. It ends when the provider closes
+ * the stream, or fails when the reader aborts.
+ */
 export function streamOf(
   network: Network,
   signal: AbortSignal,

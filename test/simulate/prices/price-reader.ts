@@ -1,4 +1,7 @@
-/** A front that follows prices with the real board, and compares received outcomes with the decided ones. */
+/**
+ * A simulated front with the real price board. It keeps the outcomes that it receives, so that they can be compared
+ * with the decided ones.
+ */
 
 import type { MessagePort } from 'node:worker_threads'
 import { channelOptions } from '#config/thread-data.ts'

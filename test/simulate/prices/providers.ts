@@ -1,7 +1,7 @@
 /**
- * The price providers on virtual time, with the protocols of the devnet's providers. They stall, hang up, lie, repeat
- * old reports and send garbage. The seed and the faults determine every report, so each recorded price (mark) can be
- * compared with the report.
+ * Simulated price providers on virtual time, with the protocols of the devnet's providers. They stall, hang up, report
+ * wrong prices, repeat old reports and send garbage. The seed and the faults determine every report. So each recorded
+ * price (mark) can be checked against the report that it came from.
  */
 
 import { centsAt } from '#devnet/price-path.ts'
@@ -46,8 +46,8 @@ type Period = {
 }
 
 /**
- * Way in which a report is received. `pushed`: at its time, over a connection or as the latest price. `past`: later,
- * from the provider's history.
+ * How the prices service receives a report. `pushed`: at once, because the provider sends it or returns it as the
+ * latest price. `past`: later, by a request for the provider's history.
  */
 type Way = 'pushed' | 'past'
 
@@ -74,7 +74,7 @@ export class Providers {
   constructor(world: ProviderWorld) {
     this.#world = world
     this.#random = randomFrom(Math.imul(world.seed + 71, 0x61c88647))
-    // With a coarse price step, the prices at both ends of a market are often equal.
+    // The seed picks the price step. With a coarse step, a market's prices at its start and end are often equal.
     const stepCents = this.#random.pick([1, 2_000, 10_000])
     this.#all = new Map(
       PRICE_SOURCES.map((source) => [source, new Provider(world, source, stepCents)]),
@@ -118,7 +118,7 @@ export class Providers {
     const { faults, scheduler, life } = network
     return new Promise((resolve, reject) => {
       signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
-      // The request gets no answer, so the caller has to give up.
+      // Simulates a provider that never answers, so the caller has to abort the request.
       if (faults.strikes('price-away')) return
       const answered = () => {
         if (signal.aborted) return
@@ -159,23 +159,27 @@ export class Providers {
   }
 
   /**
-   * Returns whether a source's history has a report at most `withinMs` after an instant. Coinbase's history has only
-   * whole minutes.
+   * Returns whether a source's history has a report whose time is between `atMs` and `atMs + withinMs`. Coinbase's
+   * history has reports only at full minutes.
    */
   hasPast(source: PriceSource, atMs: number, withinMs: number): boolean {
     if (source === 'coinbase' && atMs % 60_000 !== 0) return false
     return this.hasReport(source, atMs, withinMs)
   }
 
-  /** Returns whether a source has a report at most `withinMs` after an instant, pushed or in its history. */
+  /**
+   * Returns whether a source makes a report between `atMs` and `atMs + withinMs`, including reports that its history
+   * leaves out.
+   */
   hasReport(source: PriceSource, atMs: number, withinMs: number): boolean {
     const tick = this.#all.get(source)!.tickFrom(atMs)
     return tick + PROTOCOLS[source].timeStepMs <= atMs + withinMs
   }
 
   /**
-   * Returns why a mark is wrong; undefined if it is right. A right mark was reported by its source. An exact mark is
-   * the source's first report at or after the boundary.
+   * Returns what is wrong with a recorded price (mark); undefined if the mark is right. Each mark belongs to an
+   * instant, its boundary. It must repeat a report that its source made at or after the boundary. An exact mark must
+   * repeat the first such report.
    */
   flawOf(mark: Mark): string | undefined {
     return this.#all.get(mark.source)!.flawOf(mark)
@@ -214,8 +218,8 @@ class Provider {
   }
 
   get isTroubled(): boolean {
-    // If no feed is connected, a provider counts as troubled for longer. A feed that has failed several times
-    // reconnects only after the longest pause.
+    // A feed that has failed several times waits up to `backoffMsMax` before it reconnects. So if no feed is connected,
+    // each fault of the provider counts as `backoffMsMax` longer than it was.
     const pauseMs = this.#followers.size === 0 ? FEED_TIMING.backoffMsMax : 0
     return this.#periods.some(({ untilMs }) => untilMs + pauseMs > this.#nowMs)
   }
@@ -242,7 +246,7 @@ class Provider {
     return Math.floor((atMs - shiftMs) / TICK_MS) * TICK_MS + shiftMs
   }
 
-  /** Returns the first tick at or after an instant. A provider that stalls has no ticks. */
+  /** Returns the time of the provider's first report at or after `atMs`. A stalled provider makes no reports. */
   tickFrom(atMs: number): number {
     const { shiftMs } = PROTOCOLS[this.#source]
     let tick = Math.ceil((atMs - shiftMs) / TICK_MS) * TICK_MS + shiftMs
@@ -261,7 +265,7 @@ class Provider {
     const coarse = Math.max(1, Math.round(cents / this.#stepCents)) * this.#stepCents
     const shifted = coarse + Math.round((coarse * shiftCents) / 1_000_000)
     const lie = this.#is('price-lie', tick)?.factor ?? 1
-    // A wild provider pushes wrong prices, but its history has the true ones.
+    // During the fault `price-wild`, the provider pushes wrong prices. Its history does not contain them.
     const wild = way === 'pushed' ? (this.#is('price-wild', tick)?.factor ?? 1) : 1
     return Math.round(shifted * lie * wild)
   }
@@ -341,7 +345,7 @@ class Provider {
     const boundaryMs = mark.boundarySec * 1_000
     const first = this.tickFrom(boundaryMs)
     const named = `${mark.source} ${mark.via} ${mark.price} at ${mark.atMs} for ${boundaryMs}`
-    // A candle has only the first price of its minute.
+    // A candle of Coinbase's history has only the first price of its minute.
     const isCandle = mark.source === 'coinbase' && mark.via === 'history'
     const ticks: number[] = isCandle ? [first] : []
     if (!isCandle) {

@@ -1,7 +1,7 @@
 /**
- * Checks quick markets against the providers' reports, the rule, and the chain. A decision is recorded once and never
- * changes, every report in it came from its source, and the outcome follows from the reports by the rule. This file
- * implements the rule a second time.
+ * Checks quick markets against the providers' reports and the chain. A decision is recorded once and never changes.
+ * Every report in a decision was really made by its source. The outcome follows from the reports by the rule for quick
+ * markets, which this file implements a second time.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -49,14 +49,14 @@ type Parts = {
   readonly oracle: Oracle
   readonly reader: PriceReader
   readonly agreementBps: number
-  /** A report counts for an instant only if it comes at most this long after the instant. */
+  /** A report counts as the price at an instant only if it was made at most this long after the instant. */
   readonly withinMs: number
   readonly deviationMax: number
-  /** Time of the last fault that can affect a market. */
+  /** Returns the time of the newest fault of a provider or a service. */
   readonly troubledAtMs: () => number
 }
 
-/** Faults that end this long before a market's start do not affect the market. */
+/** A market is checked as undisturbed if the last fault ended at least this long before the market's start. */
 const CALM_MS = 15_000
 
 export class QuickAudit {
@@ -80,7 +80,7 @@ export class QuickAudit {
     return [...this.#known.values()]
   }
 
-  /** Reads every row, and compares it with its earlier content. */
+  /** Reads every row of `quick_markets`, and checks how it has changed since the last read. */
   look(): void {
     const rows = this.#parts.tables.file
       .prepare<[], Row>('select * from quick_markets order by quick_id')
@@ -164,7 +164,8 @@ export class QuickAudit {
     this.#assertCounts(market, resolution, wrong)
     const isFar = far >= supporters
     if (isContested && this.#isImplausible(resolution)) {
-      // Every other source contradicts the end price. No report is reliable then, so no votes are counted.
+      // The end prices of all other sources contradict the deciding source's end price. Then the market is contested
+      // without a vote, so there are no votes to check.
     } else if (supporters > opponents) {
       if (isContested || average !== undefined || outcome !== own) throw wrong('a majority decides')
     } else if (isContested) {
@@ -183,7 +184,7 @@ export class QuickAudit {
     this.#assertComplete(market, resolution, wrong)
   }
 
-  /** True if every other source that reported contradicts the end price. */
+  /** Returns whether other sources reported end prices, and each differs from `end` by more than `deviationMax`. */
   #isImplausible({ source, end, sources = [] }: QuickResolution): boolean {
     const others = sources.filter((one) => one.source !== source && one.end !== null)
     return others.length > 0 && others.every((one) => !this.#isNear(one.end!.price, end.price))
@@ -194,8 +195,8 @@ export class QuickAudit {
   }
 
   /**
-   * Asserts that no source was wrongly denied a vote. A source has a vote if it reported both prices, and if for each
-   * price another source reported a similar one.
+   * Asserts that no source was wrongly denied a vote. A source must have a vote if it reported both a start price and
+   * an end price, and if, for each of the two times, another source reported a similar price.
    */
   #assertCounts(
     { strike }: Known,
@@ -221,7 +222,10 @@ export class QuickAudit {
     }
   }
 
-  /** If no fault affected the market, checks that every source was queried and that its first reports were recorded. */
+  /**
+   * Checks a market that no fault affected. Its decision must contain all three sources, with their first reports at
+   * the start and the end.
+   */
   #assertComplete(
     { startSec }: Known,
     { sources = [] }: QuickResolution,
@@ -236,9 +240,10 @@ export class QuickAudit {
   }
 
   /**
-   * Returns whether the reports surely decide a market. They do in two cases: only one source has reports of both
-   * instants, or a source with reports of both also has every report for its mean. In other cases reports may be
-   * missing, or sources may contradict each other.
+   * Returns whether the providers' reports are certainly enough to decide a market. They are enough in two cases. In
+   * the first, exactly one source has reports of both the start and the end. In the second, a source has both reports,
+   * and also every report for the mean price, which decides if the vote has no majority. In all other cases reports may
+   * be missing, or sources may contradict each other.
    */
   #isDecidable(market: Known): boolean {
     const { providers, withinMs } = this.#parts

@@ -53,8 +53,8 @@ test('after a random hour of trading with failures, the audit finds no differenc
     const clean = await runAudit(dataDir)
     assert.equal(clean.code, 0, `TEST_SEED=${seed}: ${clean.said}`)
     assert.match(clean.said, /no difference/)
-    // Shows that the audit finds differences: with one share too many and one unit of volume too few, it
-    // exits with 1.
+    // Checks that the audit finds differences. Each position gets a millionth of a share too many, and each volume a
+    // millionth too little. The audit must exit with 1.
     await sqlConnection(database).execute(
       'update positions set yes_shares_e6 = yes_shares_e6 + 1, total_shares_e6 = total_shares_e6 + 1',
     )
@@ -71,7 +71,7 @@ test('after a random hour of trading with failures, the audit finds no differenc
   }
 })
 
-/** Runs the market for an hour, and projects its events in batches of any size. */
+/** Trades in a market for an hour of simulated time, then projects the events in batches of random size. */
 async function tradeForAnHour(database: Database, random: Random): Promise<TradeRecord[]> {
   const market = given()
   const flow = randomFlow(market, random)

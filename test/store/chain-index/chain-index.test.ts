@@ -144,7 +144,8 @@ await onBothDatabases('the index of the chain is stored', ({ fresh }) => {
       for (const row of rows) {
         if (Number(row.balance_e6) === 0 || Number(row.listed) === 0) continue
         delete row.updated_at_ms
-        // After an undo, a balance may be recorded at an earlier block, so the block is not compared.
+        // The block of a balance is not compared. An undo sets it to the last remaining block, even if the balance last
+        // changed in another block.
         if (table === 'chain_token_balances') delete row.block_number
         all.push([table, row])
       }
@@ -154,7 +155,7 @@ await onBothDatabases('the index of the chain is stored', ({ fresh }) => {
     )
   }
 
-  it('the chain index stores a block range once, and only if the range begins at the stored position', async () => {
+  it('the chain index stores each block range once, and refuses ranges that do not continue the previous range', async () => {
     const { indexed } = await claim(CHAIN)
     assert.deepEqual(indexed, markOf(0))
     const first = range(CHAIN, indexed, [markOf(5)], block(markOf(5), created(1), created(2, true)))
@@ -193,7 +194,7 @@ await onBothDatabases('the index of the chain is stored', ({ fresh }) => {
     )
   })
 
-  it('markets are found by their properties, page by page', async () => {
+  it('the market list of the chain index filters by kind, text, category, state and chain, page by page', async () => {
     const ids = async (filter: object) =>
       (await listChainMarkets(database, { limit: 10, ...filter })).map(({ id }) => Number(id))
     assert.deepEqual(await ids({ quick: false }), [1])
@@ -238,7 +239,7 @@ await onBothDatabases('the index of the chain is stored', ({ fresh }) => {
     await expire(1)
   })
 
-  it('a resolution is returned with each of its steps, and a reorg removes its steps', async () => {
+  it('a resolution is returned with each of its steps; a reorg removes the steps of removed blocks', async () => {
     const chainId = 2
     await claim(chainId)
     const market = word(1_001) as MarketId
@@ -380,7 +381,7 @@ await onBothDatabases('the index of the chain is stored', ({ fresh }) => {
     assert.deepEqual(new Map([...stored].sort()), new Map(expected.sort()), `TEST_SEED=${seed}`)
   })
 
-  it('a holder’s balance is found by market and outcome, and a trade by its id on the chain', async () => {
+  it('the chain index finds a balance by holder, market and outcome, and a trade by its id', async () => {
     const chainId = 5
     await claim(chainId)
     const own = created(3_001)

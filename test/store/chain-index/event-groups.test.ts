@@ -38,7 +38,10 @@ const info = (slug: string, rest: Partial<EventInfo> = {}): EventInfo => ({
   ...rest,
 })
 
-/** Returns the chain's events of a market that joins an event whose metadata has this hash. */
+/**
+ * Returns two records of the chain: market `id` is created, and joins the event (group of markets) whose metadata has
+ * this hash.
+ */
 const joined = (id: number, hash: number, event: EventInfo): Bare[] => [
   created(id),
   {
@@ -63,7 +66,7 @@ const slugOf = async (database: Database, id: number) =>
   (await eventsOfMarkets(database, { marketIds: [market(id)] }))[0]?.slug
 
 await onBothDatabases('events', (databases) => {
-  it('an event whose slug is taken is refused, and later events are still stored', () =>
+  it('an event (group of markets) whose slug is taken is refused, and later events are stored', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const games = info('games')
@@ -86,7 +89,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(found?.title, 'Who wins games?')
     }))
 
-  it('an event accepts only listed markets, and no more than the maximum per event', () =>
+  it('an event refuses unlisted markets, and markets above the maximum per event', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const games = info('games')
@@ -97,7 +100,10 @@ await onBothDatabases('events', (databases) => {
       const written = await write(database, mark(0), mark(1), ...many.flat(), stray!)
       assert.deepEqual(
         written.setAside.map(({ why }) => why),
-        [`the event games has ${EVENT_MARKETS_MAX} markets`, 'the market is not listed'],
+        [
+          `the event games already has the maximum of ${EVENT_MARKETS_MAX} markets`,
+          'the market is not listed',
+        ],
       )
       const asked = { chainId: CHAIN, hashes: [word(100)], perEvent: 3 }
       const [members] = await marketsOfEvents(database, asked)
@@ -123,7 +129,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(await slugOf(database, 1), 'games')
       assert.equal(await slugOf(database, 2), undefined)
       assert.deepEqual(await eventsBySlug(database, { slug: 'races' }), [])
-      // On the new branch the slug belongs to other metadata.
+      // On the chain's new branch, an event with other metadata takes the slug.
       const fork = mark(2, 1)
       await write(database, mark(1), fork, ...joined(3, 301, info('races', { title: 'Others' })))
       const [races] = await eventsBySlug(database, { slug: 'races' })
@@ -131,7 +137,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(await slugOf(database, 3), 'races')
     }))
 
-  it('the volume of an event is the sum of its markets’ volumes, whether trades come before or after the event', () =>
+  it('the volume of an event is the sum of its markets’ volumes, including trades before the event', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const trade = (id: number, whole: number, millionths: number) =>
@@ -152,7 +158,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(await volume(), 9_007_199_258_240_993n)
     }))
 
-  it('the pages of an event list together contain the whole list in each sort order, even with equal values', () =>
+  it('the pages of an event list contain every event once in each sort order, even with equal values', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const categories = ['defi', 'general', 'protocol', 'stablecoin'] as const

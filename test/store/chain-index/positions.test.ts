@@ -100,7 +100,10 @@ await onBothDatabases('positions', ({ fresh }) => {
   }
   const made = async (user: Address): Promise<number> =>
     Number(await realisedProfitOf(database, { user, chainId: CHAIN }))
-  /** Asserts that the profit of each market is the money out, minus the money in, plus the cost of the held shares. */
+  /**
+   * Asserts each user's profit: the collateral received from a market, minus the collateral paid to it, plus the cost
+   * of the shares still held.
+   */
   async function assertProfits(why = ''): Promise<void> {
     for (const user of [ann, bob, eve]) {
       let all = 0n
@@ -132,21 +135,22 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual((await auditPositions(database)).differences, [])
   }
 
-  it('the cost of a position is the price paid, and decreases in proportion to the shares that leave', async () => {
+  it('the cost of a position falls in proportion to the shares that are sold or given away', async () => {
     await happen(created(1))
     assert.deepEqual(await has(ann, 1), [])
     await happen(...split(1, bob, 1_001n))
     assert.deepEqual(await has(bob, 1), [1_001, 501, 1_001, 500])
     assert.equal(await openInterestOf(database, { marketId: market(1) }), 1_001n)
-    // Two purchases at different prices in one transaction, then a sale of a third.
+    // Ann buys 400 and 200 shares from Bob at different prices, in one transaction. Later she sells a third of them.
     await happen(...traded(1, 0, bob, ann, 400n, 220n), ...traded(1, 0, bob, ann, 200n, 141n))
     assert.deepEqual(await has(ann, 1), [600, 361, 0, 0])
-    // Each sale removes a proportional part of Bob's cost, rounded down: 501 − 200, then 301 − 100.
+    // Each sale removes a proportional part of Bob's cost, rounded down. The first removes 200 of 501, and the second
+    // 100 of 301.
     assert.deepEqual(await has(bob, 1), [401, 201, 1_001, 500])
-    // Bob's profit: 220 − 200, then 141 − 100.
+    // Bob's profit is price minus cost: 220 − 200 in the first sale, 141 − 100 in the second.
     assert.deepEqual([await made(bob), await made(ann)], [61, 0])
     await happen(...traded(1, 0, ann, eve, 200n, 180n))
-    // Ann's profit: 180 − 361 × 200 / 600, rounded down.
+    // Ann receives 180. The cost of these shares is 361 × 200 / 600, rounded down to 120.
     assert.equal(await made(ann), 60)
     assert.deepEqual(await has(ann, 1), [400, 241, 0, 0])
     assert.deepEqual(await has(eve, 1), [200, 180, 0, 0])
@@ -157,7 +161,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual([await made(ann), await made(eve)], [0, 0], 'a present is a loss of its cost')
     await happen(...merge(1, bob, 401n))
     assert.deepEqual(await has(bob, 1), [0, 0, 600, 300])
-    // A merged set returns its value, so Bob's profit changes by 401 − 201 − 200 = 0.
+    // The merge pays 401. The merged YES shares cost 201, and the NO shares 200, so Bob's profit does not change.
     assert.equal(await made(bob), 61)
     await assertProfits()
     assert.equal(await openInterestOf(database, { marketId: market(1) }), 600n)
@@ -178,7 +182,8 @@ await onBothDatabases('positions', ({ fresh }) => {
     await happen(...redeem(1, ann, 0, 300n, 300n), ...redeem(1, bob, 1, 600n, 0n))
     assert.deepEqual(await has(ann, 1), [])
     assert.deepEqual(await has(bob, 1), [])
-    // The profits are 300 − 181 and 61 − 300. They stay known after the positions are gone.
+    // Ann receives 300 for shares that cost 181. Bob receives 0 for shares that cost 300, so the earlier profit of 61
+    // falls by 300. Both profits stay known after the positions are gone.
     assert.deepEqual([await made(ann), await made(bob)], [119, -239])
     const left = await holdersOf(database, { marketId: market(1), limit: 10 })
     assert.deepEqual([left.top.length, left.total], [1, 1])
@@ -199,7 +204,7 @@ await onBothDatabases('positions', ({ fresh }) => {
   })
 
   it('a reorg undoes the position changes of the removed blocks', async () => {
-    // Undoes everything after the split; the following tests continue from there.
+    // Undoes all blocks after Bob's split. The following tests start from that state.
     await undo(4)
     assert.deepEqual(await has(bob, 1), [1_001, 501, 1_001, 500])
     assert.deepEqual([await has(ann, 1), await has(eve, 1)], [[], []])
@@ -213,9 +218,9 @@ await onBothDatabases('positions', ({ fresh }) => {
 
   it('a trade of a trader with themselves counts as a sale and then a purchase', async () => {
     await happen(...traded(1, 0, bob, bob, 500n, 90n))
-    // The sale removes 501 × 500 / 1001 = 250 of the cost, and the purchase adds 90.
+    // The sale removes 250 from Bob's cost of 501: 501 × 500 / 1,001, rounded down. The purchase adds 90 to the cost.
     assert.deepEqual(await has(bob, 1), [1_001, 341, 0, 0])
-    // The profit was 7 − 500 before this trade, which adds 90 − 250.
+    // Bob's earlier sale of the NO shares made 7 − 500. The sale in this trade adds 90 − 250.
     assert.equal(await made(bob), -653)
     await assertAudited()
   })
@@ -249,7 +254,10 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await positionsOfUser(database, { user: bob, chainId: 1, limit: 9 }), [])
   })
 
-  /** Stores balances of Ann in the second market, as read from the chain at that block. */
+  /**
+   * Stores balances that were read from the chain at the block `read`. By default these are Ann's balances in the
+   * second market.
+   */
   const sync = (yes: number, no: number, read = mark(at), holder: Address = ann, id = 2) =>
     syncPosition(database, {
       chainId: CHAIN,
@@ -263,7 +271,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     })
   let syncs = 0
 
-  it('a second balance sync at one block replaces the first, and scales the cost to the remaining shares', async () => {
+  it('a second balance sync at one block replaces the first, and a position’s cost falls with its shares', async () => {
     const { number: blockNumber, hash: blockHash } = mark(at)
     const answer = { yesShares: 40n, yesCost: 20n, noShares: 50n, noCost: 25n }
     assert.deepEqual(await sync(40, 50), { ...answer, blockNumber, blockHash })
@@ -272,7 +280,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await has(ann, 2), [10, 5, 60, 25])
     const [difference] = (await auditPositions(database)).differences
     assert.match(difference?.what ?? '', /^position of/)
-    // Balances read at an earlier block are not used, because the indexer is ahead.
+    // The indexer has already passed this earlier block, so balances read there are ignored.
     const known = await sync(1, 1, mark(at - 1))
     assert.deepEqual(
       [known.yesShares, known.noShares, known.blockNumber, known.blockHash],
@@ -297,7 +305,7 @@ await onBothDatabases('positions', ({ fresh }) => {
       ],
     )
 
-  it('a position shows balances synced at a block ahead of the indexer until the indexer has passed that block', async () => {
+  it('a position shows balances read from a newer block until the indexer has passed that block', async () => {
     const before = await holdersOf(database, { marketId: market(2), limit: 10 })
     const ahead = mark(at + 2)
     const synced = await sync(30, 70, ahead)
@@ -309,7 +317,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await listed(ann), [[2, 30, 70, true]])
     assert.deepEqual(await holdersOf(database, { marketId: market(2), limit: 10 }), before)
     await assertAudited()
-    // The sync contains two movements, of which only the first is indexed yet.
+    // The synced balances contain the changes of two blocks. Here the indexer writes the first of these blocks.
     await happen(moved(2, 0, ann, bob, 10n, 'transfer'))
     assert.deepEqual(await has(ann, 2), [30, 15, 70, 25])
     await happen(...split(2, ann, 20n), moved(2, 0, ann, bob, 20n, 'transfer'))
@@ -339,9 +347,10 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await has(eve, 2), [])
   })
 
-  it('a reorg discards balance syncs of removed blocks, and later transfers are counted once', async () => {
+  it('a reorg discards balances synced in removed blocks, and a later transfer is counted only once', async () => {
     const [from] = [await has(ann, 2)]
-    // At this height the chain has a different block than the indexer has read. The chain's block contains a transfer.
+    // Simulates a reorg that replaces the newest indexed block by `other`. The balances are read at `other`, which
+    // contains a transfer.
     const other = mark(at, 7)
     await sync(25, 70, other)
     assert.deepEqual(
@@ -372,8 +381,8 @@ await onBothDatabases('positions', ({ fresh }) => {
   })
 
   /**
-   * Stores this many balances that were read from the chain (syncs). Each has its own market and holder, unless `named`
-   * sets one of them.
+   * Inserts `count` balance syncs (balances that were read from the chain). By default each sync has its own market and
+   * its own holder. If `named` has a market or a holder, all syncs share it.
    */
   async function laySyncs(count: number, named: { id?: number; holder?: Address }): Promise<void> {
     const ahead = mark(at + 1)
@@ -403,7 +412,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     ['of a market', POSITION_SYNCS_PER_MARKET_MAX, { id: 1_000 }],
     ['of a chain', POSITION_SYNCS_MAX, {}],
   ] as const) {
-    it(`positions keep a limited number of balance syncs ${what}, and drop the oldest`, async () => {
+    it(`only a limited number of balance syncs ${what} is kept, and the oldest is dropped`, async () => {
       await laySyncs(count, named)
       const place = (n: number): [number, Address] => [
         'id' in named ? named.id : 1_000 + n,
@@ -451,7 +460,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('positions agree with the transfers after any history and any removed blocks', async () => {
+  it('after random transfers and reorgs, all positions agree with the remaining transfers', async () => {
     for (const seed of seedsOf(1, 2)) {
       const random = randomFrom(seed)
       for (let step = 0; step < 25; step++) {
@@ -475,11 +484,12 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.match((await auditPositions(database)).differences[0]?.what ?? '', /^holdings of/)
   })
 
-  it('a mint adds the trader’s own payment to a position’s cost, and a merge reduces the cost like a sale', async () => {
+  it('a mint adds only the trader’s own payment to a position’s cost; a merge counts as a sale', async () => {
     const settlement = person(999)
     const [dan, fay] = [person(104), person(105)]
     await happen(created(9))
-    // Dan, the maker, buys 3 NO at 0.40 and pays 2; Fay buys YES and pays the rest, 1.
+    // A mint of 3 sets. Dan, the maker, buys NO at 0.40 and pays 3 × 0.40, rounded up to 2. Fay buys YES and pays the
+    // remaining 1.
     const [, minted] = traded(9, 1, fay, dan, 3n, 2n)
     await happen(
       ...split(9, settlement, 3n),
@@ -497,7 +507,8 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await has(settlement, 9), [])
     assert.equal((await holdersOf(database, { marketId: market(9), limit: 9 })).total, 2)
     assert.equal(await openInterestOf(database, { marketId: market(9) }), 3n)
-    // Dan, the maker, sells 2 NO at 0.90 and receives 2; Fay sells 2 YES and receives nothing.
+    // A merge of 2 sets. Dan, the maker, sells NO at 0.90 and receives 2 × 0.90, rounded up to 2. Fay sells YES and
+    // receives the remaining 0.
     const [, merged] = traded(9, 1, dan, fay, 2n, 2n)
     await happen(
       moved(9, 1, dan, settlement, 2n, 'trade'),
@@ -512,7 +523,8 @@ await onBothDatabases('positions', ({ fresh }) => {
         [1, 1, 0, 0],
       ],
     )
-    // Dan's profit is 2 − 1 (two thirds of 2, rounded down), and Fay's is 0 − 0.
+    // Dan sells 2 of 3 shares, which cost 2 × 2 / 3, rounded down to 1, and receives 2. Fay sells 2 shares, which cost
+    // 0, and receives 0.
     assert.deepEqual([await made(dan), await made(fay), await made(settlement)], [1, 0, 0])
     await undo(1)
     assert.deepEqual(

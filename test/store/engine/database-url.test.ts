@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
 import { describeDatabaseUrl, parseDatabaseUrl } from '#store/engine/database-url.ts'
 
-test('the URL of a database file begins with sqlite:, and its path is relative to the working directory', () => {
+test('a database URL that begins with sqlite: names a file, relative to the working directory', () => {
   assert.deepEqual(parseDatabaseUrl('sqlite:data/sibyl.db'), {
     dialect: 'sqlite',
     path: resolve('data/sibyl.db'),
@@ -54,7 +54,7 @@ test('the URL of a database with TLS may name the file of trusted certificates',
   )
 })
 
-test('the URL of a database lists the servers of a cluster one after the other', () => {
+test('a database URL can list all servers of a cluster, separated by commas', () => {
   const text = 'mysql://ann:p%2Cw@db.one:3307,db.two,[::1]:3308/sibyl'
   const address = parseDatabaseUrl(text)
   assert.deepEqual(address, {

@@ -16,7 +16,7 @@ const durable = {
   close: async () => {},
 }
 const writeAhead = keepWriteAhead(file, copier, undefined, durable)
-// The interval keeps the thread running, so that only the crash ends it.
+// The interval keeps the thread running, so that only the failed sync can end it.
 setInterval(() => {}, 1_000)
 for (const table of ['more', 'most']) {
   file.exec(`create table ${table} (n integer)`)

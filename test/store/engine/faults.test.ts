@@ -188,7 +188,7 @@ await onBothDatabases(
       })
     })
 
-    it('a database returns committed rows during a write', async () => {
+    it('while one connection writes, another connection reads only committed rows', async () => {
       await withStore(databases, async (database, url) => {
         const reader = await openDatabase(url, { readOnly: true })
         try {
@@ -210,7 +210,7 @@ await onBothDatabases(
 await onServerDatabase(
   'reads and writes succeed although database connections are killed',
   (databases) => {
-    it('reads succeed although their database connections were killed', async () => {
+    it('reads succeed after the database server has killed their connections', async () => {
       await withStore(databases, async (database) => {
         await project(database, batch(1, 2, { trades: [trade(2, 0)] }))
         for (let time = 0; time < 3; time++) {
@@ -236,8 +236,8 @@ await onServerDatabase(
         )
         assert.equal((await checkpoints(database))[0]?.offset, 1)
         const next = batch(1, 2, { orders: [orderRow(order('o'))] })
-        // The projector retries until the database answers. Here the retries end when the pool has noticed the lost
-        // connections.
+        // The pool may still contain lost connections, so the first attempts may fail. The test retries, as the
+        // projector does.
         assert.equal((await eventually(() => project(database, next))).written, 'applied')
         assert.equal((await orderOf(database, id('o')))?.status, 'open')
       })

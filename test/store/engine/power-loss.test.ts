@@ -14,7 +14,7 @@ import { randomFrom } from '../../support/random.ts'
 import { sampleOf } from '../../support/sample.ts'
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_117)
-/** Number of commits of a few pages each: enough for the write-ahead file to start over several times. */
+/** Number of commits, each of a few pages. They are enough for SQLite to restart its write-ahead file several times. */
 const COMMITS = 3_000
 const MEMORY = '/dev/shm'
 
@@ -34,7 +34,10 @@ function makeDatabase(t: TestContext) {
   return { scratch, folder, path, start }
 }
 
-/** Replaces the folder by the content of the disk, without the connections' shared memory. */
+/**
+ * Replaces the folder's files with those that the disk has kept. Leaves out the shared memory (`-shm`) and the test's
+ * file `answered`.
+ */
 function layOut(folder: string, disk: ReturnType<typeof diskAfter>): void {
   rmSync(folder, { recursive: true })
   mkdirSync(folder)
@@ -43,7 +46,7 @@ function layOut(folder: string, disk: ReturnType<typeof diskAfter>): void {
   }
 }
 
-test('after a power failure at any moment, the database is intact and has every answered write', (t) => {
+test('after a power failure at any moment, the database is intact and contains every acknowledged write', (t) => {
   const { scratch, folder, path, start } = makeDatabase(t)
   const writer = new URL('./recorded-database.ts', import.meta.url)
   const ops = recordWrites(writer, [folder, `${COMMITS}`], { below: folder, scratch })
@@ -78,7 +81,7 @@ test('after a power failure at any moment, the database is intact and has every 
   t.diagnostic(`seed ${SEED}: ${ops.length} operations, more than was answered in ${beyond} rounds`)
 })
 
-test('after a failed sync of the database file, the next process returns only data that a power failure cannot lose', (t) => {
+test('every acknowledged write survives a power failure, even after a failed sync of the database file', (t) => {
   const { scratch, folder, path, start } = makeDatabase(t)
   const program = new URL('./recorded-stores.ts', import.meta.url)
   const ops = recordWrites(program, [folder, join(scratch, 'fail-sync')], {

@@ -59,7 +59,7 @@ async function withReader(
 }
 
 await onBothDatabases('prepared reads return current rows', (databases) => {
-  it('a prepared read returns the same rows as the read by the ORM, even when it is repeated', async () => {
+  it('a prepared statement returns the same rows as the same query by the ORM, even when repeated', async () => {
     await withReader(databases, async (reader, writer) => {
       await seedTrades(writer, { trades: 2_000, markets: 40, users: 20 })
       await fillSums(writer)
@@ -71,7 +71,7 @@ await onBothDatabases('prepared reads return current rows', (databases) => {
     })
   })
 
-  it('a prepared read sees later writes, and never runs the statement of another read', async () => {
+  it('a prepared read sees rows written since its preparation, and never runs another read’s statement', async () => {
     await withReader(databases, async (reader, writer) => {
       const count = async () =>
         Number((await rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', []))[0]?.n)
@@ -128,7 +128,7 @@ await onBothDatabases('prepared reads return current rows', (databases) => {
     })
   })
 
-  it('a prepared read returns the texts of a market once the market exists', async () => {
+  it('a read of market questions also finds markets that did not exist at an earlier read', async () => {
     await withReader(databases, async (reader, writer) => {
       const digits = Array.from({ length: 20 }, (_, at) => at.toString(16).padStart(64, '0'))
       const ask = async () => digits.map(await textsOfMarkets(reader, digits))
@@ -147,7 +147,7 @@ await onBothDatabases('prepared reads return current rows', (databases) => {
     })
   })
 
-  it('a prepared read with a wrong statement fails, and later reads succeed', async () => {
+  it('an invalid prepared statement fails, and later reads on the connection succeed', async () => {
     await withReader(databases, async (reader) => {
       await assert.rejects(rowsOf(reader, 'select nothing from nowhere', []), { name: 'Fault' })
       assert.equal((await rowsOf(reader, 'select 1 as one', [])).length, 1)

@@ -1,6 +1,7 @@
 /**
- * Writes to a database as the store does, while every write is recorded. After each answer it writes a mark into a file
- * of the same folder, so that the record shows when each write was answered.
+ * A program that writes to a database as the store does, while its writes to files are recorded. After each
+ * acknowledged commit, it writes the commit's number into the file `answered` in the same folder. So the record shows
+ * when each commit was acknowledged.
  */
 
 import { openSync, writeSync } from 'node:fs'

@@ -40,7 +40,8 @@ test('if a database server cannot be reached, the next one is used, and stays in
 })
 
 /**
- * Maximum number of checks without new data before the exchange leaves a server. The test triggers the checks itself.
+ * While an answer is due, the exchange regularly checks whether the server has sent new data. After this many checks
+ * without new data, the next check abandons the server. The test triggers the checks itself.
  */
 const LOOKS_MAX = 10
 
@@ -76,7 +77,7 @@ test('all connections to a database server that stops in the middle of an answer
   assert.equal(servers.place.port, 1)
 })
 
-test('a database connection stays open while a long answer still arrives, or while the connection is idle', async (t) => {
+test('a database connection stays open while it is idle or still receives parts of a long answer', async (t) => {
   const slow = await listen(t, (socket) => {
     socket.write('hello')
     socket.on('data', (more) => socket.write(more))

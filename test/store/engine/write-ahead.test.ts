@@ -10,15 +10,16 @@ import { databaseCopier } from '#services/projector/thread/database-copier.ts'
 import { type Copier, keepWriteAhead } from '#store/engine/write-ahead.ts'
 
 /**
- * Maximum number of commits until the write-ahead file starts over. SQLite itself would copy the file only after far
- * more commits.
+ * The test fails if the write-ahead file has not started over within this number of commits. Without the copying
+ * thread, SQLite would copy the file only after far more commits.
  */
 const COMMITS_MAX = 5_000
 
 const AT_ONCE = { minMs: 0, maxMs: 0, pages: 1 }
 
 /**
- * Opens a database file; `starts` returns how often its write-ahead file has started over (SQLite's file format, 4.1).
+ * Makes a SQLite database. `starts` reads how often its write-ahead file has started over, from the file's header
+ * (SQLite's file format, 4.1).
  */
 function openFile() {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-write-ahead-'))
@@ -140,7 +141,8 @@ test('the database file is closed after the last commits are synced', async () =
   const writeAhead = keepWriteAhead(file, slowCopier().copier, AT_ONCE, durable)
   insert.run(1)
   writeAhead.wrote()
-  // The sync of the first commit has begun, so the second commit needs a second sync.
+  // Waits until the sync of the first commit has begun. This sync does not cover the second commit, which needs another
+  // one.
   await Promise.resolve()
   insert.run(2)
   writeAhead.wrote()

@@ -39,7 +39,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a lease holder can renew an expired lease, but not after the lease was taken again', async () => {
+  it('a lease can be renewed after it has expired, but not after it has been taken again', async () => {
     await withDatabases(1, async ([database]) => {
       await takeLease(database, { role: 'projector/0', holder: 'a', forMs: 1 })
       await takeLease(database, { role: 'projector/1', holder: 'a', forMs: LONG_MS })
@@ -81,8 +81,8 @@ await onServerDatabase('leases', (databases) => {
       const lease = { role, epoch: 1 }
       const before = saveTransaction({ ...database, fence: lease }, { row: transaction(0, 1) })
       await before
-      // Another transaction has locked the row of this nonce, so the write waits before it checks its lease (the
-      // fence).
+      // Another transaction locks the row with nonce 0. The write below waits for this row before it checks its lease
+      // (the fence).
       const locked = Promise.withResolvers<void>()
       const unlock = Promise.withResolvers<void>()
       const lock = other.orm.em.getConnection().transactional(async (ctx) => {
@@ -101,7 +101,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a conflict with a row of the new lease holder is reported as a lost lease, not as a constraint fault', async () => {
+  it('if a former lease holder’s write conflicts with the new holder’s row, the error reports the lost lease', async () => {
     await withDatabases(2, async ([database, other]) => {
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
       const lease = { role, epoch: 1 }
@@ -154,8 +154,8 @@ await onServerDatabase('leases', (databases) => {
         let refused = 0
         let written = 0
         /**
-         * Returns whether the test continues. On a slow machine most leases expire before they are used, so the test
-         * runs more steps.
+         * Returns whether a node takes another step. Each node takes at least 60 steps. On a slow machine most leases
+         * expire before a write, so the nodes need more steps until enough writes succeed.
          */
         const goesOn = (step: number): boolean =>
           step < 60 || ((written <= 10 || refused === 0) && step < 5_000)
@@ -169,11 +169,12 @@ await onServerDatabase('leases', (databases) => {
                 if (!('epoch' in answer)) continue
                 lease = { role, epoch: answer.epoch }
                 taken.push(answer.epoch)
-                // Records the existing rows, as a lane does when it recovers. After this, no further row of an earlier
-                // epoch may appear.
+                // Records the rows that exist when this epoch begins, as a service does when it recovers. After this,
+                // no write of an earlier epoch may add a row.
                 seenBy.set(answer.epoch, new Set(await nonces(database)))
               } else if (random.chance(0.25)) {
-                // The result is ignored: the holder may have lost the lease, and still continues to write.
+                // Renews the lease and ignores the result. If the lease is lost, the node keeps writing, and its writes
+                // must be refused.
                 await renewLeases(database, [lease], 1)
               } else {
                 const mine = nonce++
@@ -194,7 +195,7 @@ await onServerDatabase('leases', (databases) => {
         }
         await Promise.all(nodes.map((database, node) => play(database, `node ${node}`)))
         assert.equal(new Set(taken).size, taken.length)
-        // The revision of each row is the epoch that it was written under.
+        // Each row stores the epoch of its write as its revision.
         const landed = await journal(nodes[0])
         assert(
           landed.length > 10 && refused > 0,

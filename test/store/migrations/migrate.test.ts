@@ -73,7 +73,7 @@ await onBothDatabases('the schema of the database can be upgraded', (databases) 
     })
   })
 
-  it('the migrated schema has every column of the entities, with the same keys and the same nullable columns', async () => {
+  it('the migrated schema has all columns of the ORM entities, with the same keys and nullable columns', async () => {
     const database = await openDatabase(await databases.migrated())
     try {
       const entities = [...database.orm.getMetadata().getAll().values()]

@@ -13,7 +13,7 @@ const submitted = (fields: Partial<TradeChange> & Pick<TradeChange, 'tradeId'>):
   ...fields,
 })
 
-test('all changes of an order that is new in a batch become one row', () => {
+test('if an order is placed and changed in one batch, the projection writes a single row', () => {
   const taker = order('taker')
   const { orders, orderChanges } = collapse(
     batch(0, 1, {
@@ -46,7 +46,7 @@ test('if a batch has several changes of an older order, only the last change is 
   assert.deepEqual(orderChanges, [change(0)])
 })
 
-test('the submissions of a trade in one batch are counted, and its last transaction is stored', () => {
+test('a trade’s row counts all its submissions in a batch, and stores the last transaction hash', () => {
   const fresh = trade(3, 0)
   const old = trade(2, 1).tradeId
   const { trades, tradeChanges } = collapse(
@@ -73,7 +73,7 @@ test('the submissions of a trade in one batch are counted, and its last transact
   ])
 })
 
-test('a batch with combined changes gives every order the same row as single changes would', () => {
+test('combining the changes of a batch gives every order the same row as writing each change separately', () => {
   for (const seed of [1, 2, 3, 4, 5]) {
     const random = randomFrom(seed)
     const rows = Array.from({ length: 20 }, (_, index) => orderRow(order(`o${index}`)))

@@ -29,8 +29,8 @@ await onServerDatabase('deadlocks in the database do not stop the projection', (
       try {
         const written = await transact(rival, async (transaction, connection) => {
           const run = (sql: string) => connection.execute(sql, [], 'all', transaction)
-          // The server ends a deadlock by undoing the transaction with fewer changes. The rival changes many rows, so
-          // that the server undoes the batch.
+          // To end a deadlock, the server rolls back the transaction that changed fewer rows. The rival changes many
+          // rows, so the server rolls back the batch.
           const rows = Array.from({ length: 500 }, (_, n) => `(9, unhex(lpad(hex(${n}), 40, '0')))`)
           await run(`insert into traders (chain_id, address) values ${rows.join(', ')}`)
           await run('select * from market_stats for update')

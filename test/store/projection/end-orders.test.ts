@@ -45,7 +45,8 @@ await onBothDatabases('orders of a closed market end', (databases) => {
 
       assert.equal(await endOrders(database, change.marketId), true)
       assert.equal(await countOf(database, 'market-closed'), ORDERS_ENDED_MAX)
-      // Simulates the end of the process. The next process finds the remaining orders.
+      // Simulates a restart before all orders of the closed market are marked as ended. The new process must find the
+      // market and continue.
       const again = await openDatabase(url)
       try {
         const { marketIds } = await marketsToEnd(again, undefined)

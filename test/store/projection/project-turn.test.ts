@@ -20,7 +20,9 @@ import {
   withStore,
 } from '../batches.ts'
 
-/** Returns a batch for each of two partitions; the second changes an order that does not exist. */
+/**
+ * Returns one batch for each of two partitions. The second is refused, because it changes an order that does not exist.
+ */
 const contradictory = (first: Partial<ProjectionBatch>): [ProjectionBatch, ProjectionBatch] => {
   const orderHash = id<OrderHash>('nowhere')
   const change = { orderHash, status: 'cancelled', remaining: 1, seq: 9, atMs: START_MS } as const
@@ -55,7 +57,7 @@ await onBothDatabases('several batches are written in one transaction', (databas
     })
   })
 
-  it('a batch that the database refuses writes nothing, and the batches submitted with it are written', async () => {
+  it('if the database refuses one of several batches, the other batches are still written completely', async () => {
     await withStore(databases, async (database) => {
       const write = makeTurnProjector(database)
       const batches = contradictory({ orders: [orderRow(order('a'))] })

@@ -78,7 +78,7 @@ await onBothDatabases('the projection stores the events of a log', (databases) =
     await withStore(databases, async (database) => {
       const placed = ['a', 'b', 'c', 'd'].map((name, n) =>
         order(name, {
-          // Some neighbouring rows have equal values, others do not.
+          // Gives some neighbouring rows equal values, and others different values.
           trader: address(n < 2 ? 'ann' : 'bob'),
           signature: `0x${String(n % 3).repeat(128)}1b`,
         }),
@@ -183,7 +183,7 @@ await onBothDatabases('the projection stores the events of a log', (databases) =
       )
       assert.equal(stored[0]?.text, '9007199254740991')
       assert.equal(Number(stored[0]?.sec), Number.MAX_SAFE_INTEGER)
-      // Changes and new rows are written by different statements.
+      // Checks large numbers in changes, too, because changes and new rows are written by different statements.
       await project(
         database,
         batch(2, 3, {
@@ -204,7 +204,7 @@ await onBothDatabases('the projection stores the events of a log', (databases) =
     })
   })
 
-  it('the projection changes the rows of orders and trades from earlier batches', async () => {
+  it('a later batch changes the order and trade rows that an earlier batch wrote', async () => {
     await withStore(databases, async (database) => {
       const maker = order('maker')
       const other = order('other')
@@ -414,7 +414,7 @@ await onBothDatabases('the projection stores the events of a log', (databases) =
     })
   })
 
-  it('a database with the projection of one log refuses another log', async () => {
+  it('a database that contains the projection of one log refuses the events of another log', async () => {
     await withStore(databases, async (database) => {
       assert.deepEqual(await claimLog(database, { logId: LOG_ID, partitions: 2 }), [
         { partition: 0, offset: 1 },
@@ -498,7 +498,7 @@ await onBothDatabases('the projection stores the events of a log', (databases) =
     })
   })
 
-  it('after a restart, new orders and trades are stored with the chain of their market', async () => {
+  it('after a restart, new rows of an earlier stored market still get the market’s chain id', async () => {
     await withStore(databases, async (database, url) => {
       await project(
         database,

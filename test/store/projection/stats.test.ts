@@ -109,7 +109,7 @@ await onBothDatabases('sums', (databases) => {
         lastPrices: [400_000, 300_000],
         openInterest: 0n,
       })
-      // The last trade of each outcome fails, one of them in the batch that inserts it.
+      // The last trade of each outcome fails. Trade 3 is from an earlier batch, and trade 5 is inserted by this batch.
       await project(
         database,
         batch(3, 4, { trades: [sold(5, HOUR_MS + MINUTE_MS, 990_000)], tradeChanges: fails(3, 5) }),
@@ -193,7 +193,8 @@ await onBothDatabases('sums', (databases) => {
         ...{ totalVolume: 200_000n, volume24h: 200_000n, trades24h: 1 },
         ...{ lastPrices: [200_000, 0], lastSeqs: [2, 0], pricesBefore: [200_000, null] },
       })
-      // At each of these minutes, the figures of all markets equal the statistics that are read for each single market.
+      // At each of these minutes, `figures` (one call for all markets) must return the same values as `marketStats` for
+      // each market.
       for (const minute of [0, 1, 4, 5, 6, 59, 60, 61, 62, 90]) {
         const atMs = HOUR_MS + dayMs + minute * MINUTE_MS
         for (const one of await figures(atMs)) {
@@ -249,8 +250,8 @@ await onBothDatabases('sums', (databases) => {
         [0, 500_000, 900_000, 100_000, 300_000, 3_450_000, 6],
         [60, 700_000, 700_000, 700_000, 700_000, 700_000, 1],
       ])
-      // First a trade in the middle fails, which changes no price of the candle. Then the highest and the lowest trade
-      // fail, then the first, then all others.
+      // Fails the trades in four steps: first a trade that set no price of the candle, then those with the highest and
+      // the lowest price, then the first trade, then all others.
       await project(database, batch(2, 3, { tradeChanges: fails(5) }))
       assert.deepEqual(
         (await shape(database))[0],
@@ -291,7 +292,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('the chain’s figures count each trader once, and count markets by how they ended', async () => {
+  it('the statistics of a chain count each trader once, and count active and resolved markets', async () => {
     await withStore(databases, async (database) => {
       const atMs = START_MS
       await project(
@@ -390,7 +391,7 @@ async function randomFlow(database: Database, random: Random): Promise<void> {
   let fills = 0
   for (let offset = 2; offset < 40; offset++) {
     const trades = Array.from({ length: random.int(0, 12) }, () => {
-      // The fills of one event share its sequence and its time.
+      // A trade may be another fill of the previous event, with the same `seq` and time.
       if (random.chance(0.6)) {
         nowMs += random.int(0, 90_000)
         seq += 1

@@ -123,7 +123,7 @@ async function fillPrices(database: Database, count: number): Promise<void> {
   }
 }
 
-/** Inserts enough rows that a planner with statistics prefers an index where there is one. */
+/** Inserts so many rows that a query planner with statistics prefers an existing index to a scan. */
 async function fill(database: Database): Promise<void> {
   const count = MARKETS * PER_MARKET
   const indexes = Array.from({ length: count }, (_, index) => index)

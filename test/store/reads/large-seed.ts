@@ -55,7 +55,7 @@ export async function seedTrades(database: Database, large: Large): Promise<void
     `select ${id('i')}, ${chainId}, 'Will it?', '', 'general', ${address('i')}, ${address('1')},
       2000000000, 1700000000 + i, case when i % 4 = 0 then 1 else 0 end, ${startMs}, 0, 1`,
   )
-  // The trades of each market are consecutive, so that they fall into few minutes.
+  // Puts consecutive trades into the same market. So all trades of a market are within a few minutes.
   const perMarket = Math.ceil(trades / traded)
   const marketOf = lite ? `(i / ${perMarket})` : `(i div ${perMarket})`
   await insert(

@@ -1,4 +1,4 @@
-/** Many events without markets, for tests and measurements of their lists. */
+/** Creates many event pages without markets, for tests and measurements of the lists of events. */
 
 import type { MarketId } from '#domain/ids.ts'
 import { type Database, sqlConnection } from '#store/engine/database.ts'

@@ -71,8 +71,8 @@ async function tell(database: Database): Promise<void> {
       trades: [
         trade(10, 0, { buyOrderHash: id<OrderHash>('filled') }),
         trade(10, 1, { buyOrderHash: id<OrderHash>('m1') }),
-        // This trade of another market has the same time, `seq` and fill index as the previous one. Pages are ordered
-        // by these values.
+        // This trade of another market has the same time, `seq` and fill index as the previous trade. Pages are ordered
+        // by these values, so neither trade may be skipped.
         trade(10, 1, { marketId: n, matchedAtMs: START_MS + 10, outcome: NO }),
         ...statuses.map((_, index) => trade(11 + index, 0)),
         trade(20, 0, { marketId: old }),
@@ -119,7 +119,7 @@ const nameOf = (hex: string): string =>
   Buffer.from(hex.slice(2), 'hex').toString('latin1').replaceAll('\0', '')
 
 await onBothDatabases('the funds that orders and trades need can be read', (databases) => {
-  it('reading the needed funds returns all open orders and pending trades, whatever the page size', async () => {
+  it('the read of all open orders and pending trades is complete, whatever its page size', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       for (const pageMax of [1, 2, 3, 5_000]) {
@@ -186,7 +186,7 @@ await onBothDatabases('the funds that orders and trades need can be read', (data
     })
   })
 
-  it('needed funds are read from one snapshot of the database while the projector continues', async () => {
+  it('open orders and pending trades are read from one database snapshot, even while the projector writes', async () => {
     await withStore(databases, async (database, url) => {
       await tell(database)
       const writer = await openDatabase(url)
@@ -240,7 +240,7 @@ await onBothDatabases('the funds that orders and trades need can be read', (data
     })
   })
 
-  it('the funds that a trade needs are returned in each state of the trade', async () => {
+  it('the funds that a trade needs can be read for matched and for sent trades', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const asked = [tradeId(m, 12, 0), tradeId(m, 10, 0), tradeId(n, 99, 0)]

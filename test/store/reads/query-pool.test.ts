@@ -59,7 +59,7 @@ test('a query that no query thread can answer fails with a retryable fault', asy
 })
 
 await onBothDatabases('query threads answer reads', (databases) => {
-  it('the query threads answer typed queries', async () => {
+  it('the query threads answer concurrent queries for trades and markets', async () => {
     await withStore(databases, async (database, url) => {
       const pool = queryPool(url)
       try {

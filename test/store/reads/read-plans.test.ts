@@ -133,7 +133,7 @@ async function assertIndexed(
       const plan = await connection.execute<{ detail: string }[]>(`explain query plan ${statement}`)
       const text = plan.map(({ detail }) => detail).join('; ')
       assert.match(text, /SEARCH|USING (COVERING )?INDEX/, `${label}\n${text}`)
-      // A list may scan an index only if its order and limit bound the scan.
+      // A query may scan along an index only if it has a limit, which bounds the scan.
       const walks = /limit/.test(statement) && /USING (COVERING )?INDEX/.test(text)
       if (!walks) assert.doesNotMatch(text, /SCAN/, `${label}\n${text}`)
       if (sorted) assert.doesNotMatch(text, /TEMP B-TREE/, `${label}\n${text}`)

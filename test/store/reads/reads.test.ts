@@ -151,7 +151,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('a single order is returned with its labels, and each trade names the trader’s own order', async () => {
+  it('an order is returned with its labels, and each trade in a trader’s list names the trader’s order', async () => {
     await withStore(databases, async (database) => {
       const tags = { label: 'quote "1"', group: 'g' }
       const own = order('tagged', { marketId: m })
@@ -221,7 +221,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('the latest permits of traders are returned, including those of ended orders', async () => {
+  it('all permits of open orders and the latest permits of ended orders are returned for each trader', async () => {
     await withStore(databases, async (database) => {
       const { chainId } = market('m')
       const permitOf = (nonce: number) =>
@@ -282,7 +282,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('the permit of an open order is returned first, however often the trader replaced later orders', async () => {
+  it('permits of open orders are listed before permits of ended orders, however many orders ended later', async () => {
     await withStore(databases, async (database) => {
       const { chainId } = market('m')
       const permitOf = (nonce: number, value: number) =>

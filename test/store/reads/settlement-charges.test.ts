@@ -40,7 +40,7 @@ const filter: ChargesFilter = {
 }
 
 await onBothDatabases('the gas of a settlement transaction is charged to traders', (databases) => {
-  it('gas is charged to the taker for a match’s last fill, to makers for other fills, and to sides at fault', async () => {
+  it('the taker is charged the gas of a match’s last fill; the makers are charged for earlier fills', async () => {
     await withStore(databases, async (database) => {
       const buying = order('buy')
       const selling = order('sell', { trader: bob, side: SELL })

@@ -41,7 +41,7 @@ const withdrawBelow = (database: Database, nonce: string, trader: string) =>
   )
 
 await onBothDatabases('orders that were cancelled on chain are found', (databases) => {
-  it('orders that their traders withdrew on the chain are listed while they are open here or have unsettled fills', async () => {
+  it('an order cancelled on chain is listed for cancelling while it is open or has unsettled fills', async () => {
     await withStore(databases, async (database) => {
       const bobs = { trader: address('bob'), side: SELL } as const
       const filled = { status: 'filled', remaining: 0 } as const

@@ -20,7 +20,7 @@ async function insert(database: Database, table: string, name: string, value: Bu
 let blocks = 0
 
 await onBothDatabases('cancellations on chain are stored', (databases) => {
-  it('a query for a trader’s cancellations on chain returns the highest nonce limit and the single cancelled orders', async () => {
+  it('a trader’s on-chain cancellations are returned as the highest nonce limit and the individually cancelled orders', async () => {
     await withStore(databases, async (database) => {
       for (const nonce of ['999', '18446744073709551615', '1000']) {
         await insert(database, 'chain_withdrawn_epochs', 'before_nonce', nonce)

@@ -73,7 +73,7 @@ await onBothDatabases('API keys are stored', ({ fresh }) => {
     }
     await revokeApiKey(database, revoked.id, NOW_MS)
     assert.deepEqual(await switches(), [oldest.id])
-    // The request was accepted just before the revocation, but is written after it.
+    // Simulates a request that was accepted just before the revocation, but is written after it.
     assert.equal(await set(revoked), false, 'a revoked key')
     assert.deepEqual(await switches(), [oldest.id])
     // With a limit of one key, the new key revokes the oldest.

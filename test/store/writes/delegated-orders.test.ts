@@ -24,7 +24,7 @@ import { address, batch, CHAIN, id, order, orderRow, START_MS, withStore } from 
 
 const NOW_SEC = Math.floor(START_MS / 1_000)
 
-/** Returns an order of Ann's bot that is worth a dollar. */
+/** Returns an order worth one dollar that the delegate `bot` signed for Ann. */
 const delegated = (name: string, terms: Partial<DelegatedOrder> = {}): DelegatedOrder => ({
   orderHash: id<OrderHash>(name),
   chainId: CHAIN,
@@ -72,7 +72,7 @@ const claim = (database: Database) =>
 const reads = { chainId: CHAIN, account: address('ann'), nowSec: NOW_SEC, limit: 9 }
 
 await onBothDatabases('orders of delegates count towards their limit', (databases) => {
-  it('each order of a delegate counts once, and an order that would exceed the delegate’s limit is refused', async () => {
+  it('a resubmitted order of a delegate counts once, and an order above the delegate’s limit is refused', async () => {
     await withStore(databases, async (database) => {
       const reserve = (name: string, terms?: Partial<DelegatedOrder>) =>
         reserveDelegated(database, delegated(name, terms))
@@ -85,7 +85,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('an order of a delegate counts towards the limit with its open part, and not after it has ended', async () => {
+  it('only the unfilled part of a delegate’s open order counts towards the delegate’s limit', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
       const price = { price: 500_000 as Price, size: (2 * ONE) as Shares }
@@ -106,7 +106,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('checking an order of a delegate returns the same answer as reserving it, but writes nothing', async () => {
+  it('a check of a delegate’s order gives the same answer as its reservation, but writes nothing', async () => {
     await withStore(databases, async (database) => {
       const rows = () =>
         read(database, (em) => em.getConnection().execute('select * from delegated_orders'))
@@ -127,7 +127,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('a delegate’s order stops counting towards the limit if its market refuses it or has not recorded it for ten minutes', async () => {
+  it('a delegate’s order stops counting towards the limit if its market refuses or never records it', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
       assert.equal(await releaseDelegated(database, { orderHash: id('a') }), true)
@@ -141,7 +141,8 @@ await onBothDatabases('orders of delegates count towards their limit', (database
   it('an order of a delegate still counts towards the limit if only one of its two submissions is refused', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
-      // Before the order is projected, it is submitted again with an option that its market refuses.
+      // The same order is submitted again, before the projection has written it. The market refuses this second
+      // submission because of one of its options.
       assert.deepEqual(await reserveDelegated(database, delegated('a')), { reserved: true })
       assert.equal(await releaseDelegated(database, { orderHash: id('a') }), false)
       assert.equal((await reserveDelegated(database, delegated('d'))).reserved, false)
@@ -150,7 +151,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('if a delegate’s order was forgotten, a resubmission of the order is checked against the limit again', async () => {
+  it('a delegate’s order that no longer counts towards the limit is checked again when it is resubmitted', async () => {
     await withStore(databases, async (database) => {
       await reserveDelegated(database, delegated('a'))
       const later = { nowMs: START_MS + 600_001, maxOpenNotional: ONE - 1 }
@@ -158,7 +159,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('a delegate with a limit on the value of open orders has at most a thousand orders', async () => {
+  it('a delegate whose open orders are limited in value can have at most a thousand open orders', async () => {
     await withStore(databases, async (database) => {
       const small = { size: 1 as Shares, maxOpenNotional: 1e9 }
       await transact(database, (transaction, connection) =>
@@ -198,7 +199,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('a delegate’s orders are listed for cancelling when the delegation ends or no longer allows the orders', async () => {
+  it('a delegate’s orders are listed for cancelling when the delegation ends or no longer permits the orders', async () => {
     await withStore(databases, async (database) => {
       await claim(database)
       await index(database, 1, [delegateSet(1, NOW_SEC + 100)])
@@ -234,7 +235,7 @@ await onBothDatabases('orders of delegates count towards their limit', (database
     })
   })
 
-  it('the newest delegation of a delegate replaces the previous one, which applies again if a reorg removes the newest', async () => {
+  it('a new delegation replaces the delegate’s previous one, which applies again if a reorg removes the new', async () => {
     await withStore(databases, async (database) => {
       await claim(database)
       const markets = [id<MarketId>('m1'), id<MarketId>('m2')]

@@ -109,7 +109,7 @@ await onBothDatabases('operations of the relayer are stored', ({ fresh }) => {
     assert.deepEqual([claim?.status, claim?.txHash], ['confirmed', txHash])
   })
 
-  it('opening an attempt of a relayer operation out of sequence changes nothing', async () => {
+  it('an attempt of a relayer operation with a wrong number is not opened', async () => {
     const relay = relayOf()
     await openRelay(database, relay)
     await changeRelay(database, changeOf(relay, { status: 'failed' }))
@@ -120,7 +120,7 @@ await onBothDatabases('operations of the relayer are stored', ({ fresh }) => {
     assert.equal((await relayByKey(database, { key: relay.key }))?.status, 'failed')
   })
 
-  it('a claim has the status of the relayer operation that contains it', async () => {
+  it('each claim in a redemption shows the status of the relayer operation that contains the claim', async () => {
     const relay = relayOf()
     const claims = [claimOf(relay, 1), claimOf(relay, Number.MAX_SAFE_INTEGER)]
     await openRelay(database, { ...relay, claims })
@@ -149,7 +149,7 @@ await onBothDatabases('operations of the relayer are stored', ({ fresh }) => {
     assert.equal(failed.claims[0]?.reason.length, 1_000)
   })
 
-  it('an earlier operation with the same effect is found by its owner and kind, or by its market', async () => {
+  it('an earlier approval is found by owner and kind, and an earlier redemption by its market', async () => {
     const owner = user()
     const chainId = ++made
     const mine = { owner, chainId }
@@ -222,7 +222,7 @@ await onBothDatabases('operations of the relayer are stored', ({ fresh }) => {
     assert.equal((await unfinishedRelays(database, { chainId, limit: 1 })).length, 1)
   })
 
-  it('the gas used since a given time is summed per owner and in total', async () => {
+  it('the relayer’s gas since a given time is summed per owner and in total', async () => {
     const chainId = ++made
     const owner = user()
     await openRelay(database, relayOf({ chainId, owner, gas: 1, atMs: NOW_MS - 1 }))

@@ -14,7 +14,7 @@ const note = (number: number) => ({
 })
 
 await onBothDatabases('settlement stores notes about trades', (databases) => {
-  it('the last saved note of a trade is returned, until the trade has ended', async () => {
+  it('settlement’s latest note about a trade can be read until the trade has ended', async () => {
     const database = await openDatabase(await databases.migrated())
     try {
       const refusal = { fault: 'seller', reason: 'InsufficientShares' } as const

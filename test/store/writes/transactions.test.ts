@@ -38,7 +38,7 @@ function transaction(nonce: number, changes: Partial<TransactionRow> = {}): Tran
 }
 
 await onBothDatabases('the journal stores transactions', (databases) => {
-  it('the journal returns a transaction by its nonce and each of its hashes, and ignores older versions', async () => {
+  it('the journal finds a transaction by each of its hashes, and never replaces it by an older revision', async () => {
     const database = await openDatabase(await databases.fresh())
     try {
       await migrate(database)

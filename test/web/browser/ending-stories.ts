@@ -29,7 +29,7 @@ export async function quickMarketEnds(t: TestContext, stage: Stage): Promise<voi
   const [marketId = ''] = /0x[0-9a-f]{64}/.exec(page.url()) ?? []
   const { expiration } = await reader.market(marketId)
   const { serverTime } = await reader.config({ fresh: true })
-  // The clock moves to just before the end, so that the price at the end is received.
+  // Moves the clock to `HEARD_SEC` before the end, so that the exchange still receives the price at the end.
   await stage.warp(Math.max(1, expiration - serverTime - HEARD_SEC))
   await says(page, 'Trading has ended.')
   assert.equal(await ticketOf(page).count(), 0)

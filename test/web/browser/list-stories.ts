@@ -48,7 +48,8 @@ export async function eventWithItsMarkets(t: TestContext, stage: Stage): Promise
   await page.getByRole('heading', { name: title }).waitFor()
   assert.match(page.url(), new RegExp(`#/e/${slug}$`))
   assert.deepEqual(await page.locator(MARKET_LINKS).allInnerTexts(), DEMO_EVENT.questions)
-  // The bids of 0.50, 0.40 and 0.20 add up to more than a dollar, but at most one of the outcomes pays.
+  // The bids for YES of 0.50, 0.40 and 0.20 add up to 1.10, but at most one of the markets pays a dollar. So selling
+  // YES in all of them earns 0.10.
   const terms = { side: 'buy', outcome: 'YES', size: '10', ttlSeconds: 3_600 } as const
   for (const [at, price] of ['0.50', '0.40', '0.20'].entries()) {
     const marketId = markets[at]!.id
@@ -60,7 +61,7 @@ export async function eventWithItsMarkets(t: TestContext, stage: Stage): Promise
   await page.getByRole('link', { name: DEMO_EVENT.questions[1]!, exact: true }).click()
   await page.getByRole('navigation', { name: 'Where you are' }).getByText(title).click()
   await page.getByRole('heading', { name: title }).waitFor()
-  // The shared link contains the event's hash, so no other event can take it over.
+  // The shared link contains the start of the event's hash, so it cannot lead to another event.
   await page.getByRole('button', { name: 'Share' }).click()
   const path = `/e/${slug}-${hash.slice(2, 14)}`
   await says(page.getByRole('log'), new RegExp(`${path}$`))
@@ -102,8 +103,8 @@ export async function listIsReadOnce(t: TestContext, stage: Stage): Promise<void
     await page.waitForLoadState('networkidle')
     return steps
   }
-  // If the stream does not answer within a second, the page reads the list before and after the stream's snapshot. The
-  // test then loads the page again.
+  // If the stream is not ready within a second, the page reads the list twice: before and after the stream's snapshot.
+  // The test then loads the page again.
   let loads = 1
   while ((await load())[0] !== 'snapshot' && loads < SLOW_LOADS_MAX) loads++
   assert.deepEqual(steps, ['snapshot', '?status=open&limit=200'])

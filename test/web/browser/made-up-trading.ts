@@ -65,7 +65,7 @@ async function makeHistory(scene: Scene, markets: readonly Market[]): Promise<vo
     }
     await warp(taker, STEP_SEC)
   }
-  // Quick markets begin at the quarters of an hour.
+  // A quick market begins every `QUICK_SEC`. Moves the time to 2 s before the second start from now.
   const { serverTime } = await taker.config({ fresh: true })
   await warp(taker, QUICK_SEC - (serverTime % QUICK_SEC) - 2 + QUICK_SEC)
   for (const [at, { id }] of markets.entries()) await quote(scene, id, prices[at] ?? 50)

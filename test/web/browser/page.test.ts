@@ -80,8 +80,8 @@ test('traders can trade, resolve markets and verify orders on the trading page i
     'the list names the winner of a market that has ended': listNamesTheWinner,
     'a wrong proposal is disputed with a bond': proposalIsDisputed,
   }
-  // This story runs beside the next one, because it mostly waits for the chain. The other stories share markets,
-  // traders or the clock.
+  // This story runs together with the next one, because it mostly waits for the chain. All others run one after the
+  // other, because they share markets, traders or the clock.
   const besideNext: unknown = freshWallet
   let beside: Promise<void> | undefined
   for (const [name, story] of Object.entries(stories)) {

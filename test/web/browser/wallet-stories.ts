@@ -1,4 +1,4 @@
-/** An empty wallet uses the page: the test has the key and signs the page's requests. */
+/** Stories of a new, empty wallet. The test has the wallet's key, and signs what the page requests. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -120,7 +120,7 @@ export async function mintOfTwo(t: TestContext, stage: Stage): Promise<void> {
   await says(position(ann).getByRole('row', { name: /^NO/ }), '10.00')
   await says(position(bob).getByRole('row', { name: /^YES/ }), '10.00')
   await says(bob.getByRole('region', { name: 'Trades' }), 'mint')
-  // In the NO view, the rest of the bid is an ordinary bid.
+  // In the book of NO, the rest of Ann's bid is an ordinary bid.
   await book(bob).getByRole('button', { name: 'NO', exact: true }).click()
   await book(bob)
     .getByRole('button', { name: /^Bid 40\.0¢ 2\.50 \d$/ })

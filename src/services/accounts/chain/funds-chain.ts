@@ -26,13 +26,13 @@ type FundsChainOptions = {
  */
 const BLOCKS_LOOKED_AT_MAX = 16
 /**
- * Maximum number of log requests per step to find owners whose funds changed. If the step needs more, every owner whose
- * funds may have changed is read again.
+ * Maximum number of requests for logs with which a step finds the owners whose funds changed. If the step needs more,
+ * every owner whose funds may have changed is read again.
  */
 const OWNER_QUESTIONS_MAX = 24
 /**
- * Maximum number of requests per step for trades in the blocks that are not examined one by one. If the step needs
- * more, it reports no trades, and all unsettled trades are checked one by one.
+ * Maximum number of requests per step for trades in earlier blocks, which are not examined one by one. If the step
+ * needs more, it reports no trades. All unsettled trades are then checked on the chain one by one.
  */
 const RANGE_QUESTIONS_MAX = 64
 /**
@@ -41,8 +41,8 @@ const RANGE_QUESTIONS_MAX = 64
  */
 const PASSED_MAX = 512
 /**
- * Maximum number of steps in a row that ignore a newest block below the last step's block, because the node may lag.
- * The next step accepts the lower block.
+ * A lagging node may report a newest block below that of the last step. The step then ignores this block, but at most
+ * this many steps in a row do so. The next step accepts the lower block.
  */
 const LAGS_MAX = 5
 

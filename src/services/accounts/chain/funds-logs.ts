@@ -1,15 +1,16 @@
 /**
  * Reads from the logs of a block which trades it settled and which owners’ funds it may have changed.
  *
- * If the Bloom filter in the block’s header shows that the block has no matching log, no request is sent. So most
- * blocks cost no request beyond the header. The filter also selects owners whose funds may have changed.
+ * The Bloom filter in a block’s header can show that the block has no matching log. In this case, no request for logs
+ * is sent, so most blocks cost no request beyond the header. The filter also selects owners whose funds may have
+ * changed.
  *
- * The logs of the selected owners are requested by topic in small groups. If there are too many groups, all logs of the
- * stablecoin and of the outcome tokens are requested. If the answer is too long for a node, or the step’s budget is
- * used up, all selected owners count as changed. This only causes unnecessary reads, so third parties who write many
- * logs do no harm.
+ * The logs of the selected owners are requested in small groups of owners. If there are more than `GROUPS_MAX` groups,
+ * all logs of the stablecoin and of the outcome tokens are requested instead. If the answer is too long for a node, or
+ * the step’s budget of requests is used up, all selected owners count as changed. This only causes unnecessary reads,
+ * so third parties who write many logs do no harm.
  *
- * Settled trades are never guessed: a block with too many logs is read from its receipts.
+ * Settled trades are never guessed: if a block has too many logs for one answer, its receipts are read.
  */
 
 import type { Hex } from 'viem'
@@ -108,8 +109,8 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
           const found = settledOf(await logsOf(node, { ...span, ...ofTrades }))
           for (const trade of found) settled.push(trade)
         } catch (error) {
-          // A single old block may have too many logs. Reading its receipts would cost too much, so the result is
-          // unknown.
+          // If even a single block has too many logs, return undefined. Reading the receipts of an old block would cost
+          // too much.
           if (!isTooMuch(error)) throw error
           if (blocks === 1) return undefined
           blocks = Math.max(1, blocks >> 2)

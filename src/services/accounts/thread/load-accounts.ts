@@ -32,7 +32,7 @@ export async function loadAccounts(
       }
     }
   })
-  // Until the store has claimed the database, it is unknown from which log position to read.
+  // The store has written no log checkpoints to the database yet, so the position at which to read is unknown.
   if (checkpoints.length === 0) {
     throw new Fault(
       'STORE_AWAY',

@@ -25,7 +25,7 @@ type LogFeedPorts = {
 }
 
 export type LogFeed = {
-  /** Sets the offset up to which a partition’s events are already applied. */
+  /** Sets the last offset that the loaded state includes. Reading starts after it. */
   foldedTo(partition: number, offset: number): void
   /** Reads new events in a later turn of the event loop. */
   read(): void
@@ -36,7 +36,7 @@ export function makeLogFeed(
   { log, clock, timers }: Pick<ThreadContext, 'log' | 'clock' | 'timers'>,
   { reader, logEnds, deliver, isStopped }: LogFeedPorts,
 ): LogFeed {
-  /** Last applied offset of each partition; empty until the actor has loaded. */
+  /** Last offset of each partition that the actor has received; empty until the actor has loaded. */
   const folded = new Map<number, number>()
   /** In a cluster: the end of each partition's log, and the time at which it was read. */
   const ends = new Map<number, { readonly offset: number; readonly atMs: number }>()
@@ -83,8 +83,8 @@ export function makeLogFeed(
   }
 
   /**
-   * Returns the time at which the end of a partition’s log was read, if all records up to that end are applied;
-   * otherwise undefined.
+   * Returns the time at which the end of the partition's log was requested, if this thread has read all records up to
+   * that end. Returns undefined if records are missing.
    */
   function endedAt(partition: number): number | undefined {
     const end = ends.get(partition)

@@ -39,7 +39,7 @@ export function makePass(
       changed.set(`${event.chainId} ${event.trader}`, event)
     },
     Trouble({ what, why }) {
-      log.warn({ what, why }, 'a read for the accounts failed; it is retried')
+      log.warn({ what, why }, 'the accounts thread could not read this data; the read is retried')
     },
     Refused() {},
   }

@@ -1,7 +1,8 @@
 /**
- * Translates logs of our contracts into domain events. Three kinds of logs do not concern this exchange and are left
- * out: logs of other contracts, of tokens with another collateral, and of conditions without a market. If a log of our
- * contract cannot be decoded or is impossible, it is set aside (listed, not applied). All other logs are applied.
+ * Translates logs of our contracts into domain events. Ignores logs that do not concern this exchange: of other
+ * contracts, of outcome tokens with another collateral, and of conditions without a market. If a log of our contract
+ * cannot be decoded or has impossible values, it is set aside: it is listed, but not applied. All other logs become
+ * events.
  */
 
 import { AbiDecodingZeroDataError, BaseError, ContractFunctionRevertedError, keccak256 } from 'viem'
@@ -41,9 +42,9 @@ export type ChainReaderOptions = {
     readonly delegates: Address
     readonly stablecoin: Address
   }
-  /** Returns the given addresses that are markets of the factory, created in blocks before the range. */
+  /** Returns those of the given addresses at which the factory created a market before the range of blocks. */
   readonly knownMarkets: (addresses: readonly Address[]) => Promise<readonly KnownMarket[]>
-  /** Returns the given tokens that were already followed in blocks before the range. */
+  /** Returns those of the given tokens that were already followed before the range of blocks. */
   readonly knownTokens: (positionIds: readonly string[]) => Promise<readonly string[]>
   /** Returns the addresses of unresolved markets' contracts, at most `limit`. */
   readonly openMarkets: (limit: number) => Promise<readonly Address[]>
@@ -305,8 +306,8 @@ async function makerOf(
   try {
     return (await marketContract(node, market).terms()).maker
   } catch (error) {
-    // A node that lags answers as if the contract did not exist. `hasCode` requests an exact block, so it throws on
-    // such a node.
+    // A node that lags answers as if the contract did not exist. `hasCode` asks for the code at the exact block, so it
+    // throws if the node does not have that block yet.
     if (isSilence(error) && !(await hasCode(node, market, blockNumber))) return undefined
     throw error
   }
@@ -460,17 +461,17 @@ function kindOf(
     return moved.operator === settlement ? 'trade' : 'transfer'
   }
   const made = moved.from === ZERO_ADDRESS
-  // Only a split mints several tokens at once, and only a merge burns several at once, so later logs are not needed
-  // here. Later logs may even come from another operation, because a split first calls the receiver’s code, which may
-  // do anything.
+  // Only a split mints several tokens at once, and only a merge burns several at once. So the later logs of the
+  // transaction are not examined. They could mislead: a split first calls the receiver’s code, which may start another
+  // operation.
   if (moved.batch) return made ? 'split' : 'merge'
   if (made) return 'mint'
   return explained() === 'PayoutRedeemed' ? 'redeem' : 'burn'
 }
 
 /**
- * Returns the kind of the next split, merge or redemption in the same transaction, which shows why the tokens at this
- * index moved; undefined if there is none.
+ * Returns the type of the next split, merge or redemption event after this log in the same transaction. That event
+ * shows why the log's tokens moved. Returns undefined if there is none.
  */
 function explanation({ logs, tokenEvents }: Scene, index: number): TokenEvent['type'] | undefined {
   const moved = logs[index]

@@ -1,14 +1,15 @@
 /**
  * Reads ranges of blocks for the indexer. The result for a range is consistent: it comes from one node, and the blocks
- * are linked by their hashes. Every log belongs to a requested block and contains its hash. Near the head, each
- * header’s Bloom filter is checked for missing logs. A provider may have many nodes behind one address, and a node that
- * lags answers “no logs” instead of “not yet”. So a long range is read only from a node whose head is far above the
- * range.
+ * are linked by their hashes. Every log names a requested block and that block's hash. In a short range, each header’s
+ * Bloom filter is checked for missing logs. A long range is read only from a node whose head is far above the range.
+ * The reason is that a provider may have many nodes behind one address, and a node that lags answers “no logs” instead
+ * of “not yet”.
  *
  * Logs are requested by contract address. Markets are requested in groups of addresses: all unresolved markets
- * (resolved markets emit nothing), and the markets created in the range. If there are too many markets, their logs are
- * requested by topic at any address. A stranger can fill such an answer with logs until a node refuses it. The indexer
- * then requests that the range is read from the receipts of its blocks.
+ * (resolved markets emit nothing), and the markets created in the range. If there are more than `MARKETS_ASKED_MAX`
+ * markets, their logs are requested by topic from any address. A stranger can then emit so many logs with these topics
+ * that a node refuses to return them. In that case, the indexer reads shorter ranges, and at last single blocks from
+ * their receipts.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -86,8 +87,8 @@ export function makeChainReader(options: ChainReaderOptions): ChainReader {
       try {
         return await readRange(options, after, upTo, by)
       } catch (error) {
-        // Prefer the next node address from now on: the current one may report new blocks correctly and still fail to
-        // return logs. The client alone would not notice this.
+        // Switch to the next node address for later reads. The current node may report new blocks correctly and still
+        // fail to return their logs, which the client does not notice by itself.
         if (!(error instanceof Fault) || error.code !== 'CHAIN_RANGE_TOO_LARGE') client.leave()
         throw error
       }
@@ -104,19 +105,19 @@ async function readRange(
 ): Promise<RangeReading> {
   const node = options.client.pinned()
   const from = after.number + 1
-  // In a short range every header is read, and the range is checked link by link.
+  // In a short range, every header is read, and the parent hash of every block is checked.
   const whole = upTo - after.number <= CHAIN_HEADERS_PER_RANGE_MAX
   if (!whole) {
-    // Another node may have reported the head. This node may not have the logs of its own newest blocks yet, so its
-    // head must be far above the range.
+    // This node may not be the one that reported the head, and it may lack the logs of its own newest blocks. So its
+    // head must be far above a long range.
     const newest = await headerOf(node, 'latest')
     if ((newest?.number ?? 0) < upTo + CHAIN_HEADERS_PER_RANGE_MAX) return { kind: 'behind' }
   }
   const wanted = whole || by === 'receipts' ? numbers(from, upTo) : [from, upTo]
   const headers = await headersOf(node, wanted)
   if (headers === undefined) {
-    // After a reorg, the chain may be too short for the range. In that case, the block before the range has
-    // another hash.
+    // The node does not have all blocks of the range. If the block before the range has another hash, a reorg made the
+    // chain shorter. Otherwise the node lags.
     const before = await headerOf(node, after.number)
     return { kind: before !== undefined && before.hash !== after.hash ? 'reorg' : 'behind' }
   }
@@ -219,8 +220,8 @@ async function marketFilters(
 }
 
 /**
- * Returns the logs that match the filters from the receipts of all transactions of the blocks, so that none can be
- * missing.
+ * Returns our contracts' logs and logs with a topic of a market. Reads them from the receipts of all transactions of
+ * the blocks, so that none can be missing.
  */
 async function fromReceipts(
   options: ChainReaderOptions,
@@ -241,8 +242,8 @@ async function fromReceipts(
 }
 
 /**
- * Throws if the node did not return all logs. If the Bloom filter of a block’s header indicates a log that was not
- * returned, that block is read again.
+ * Throws if the node did not return all logs. If a block’s Bloom filter indicates a log that was not returned, requests
+ * the logs of that block alone to check it.
  */
 async function checkFilters(
   node: ChainClient,
@@ -268,7 +269,10 @@ async function checkFilters(
   }
 }
 
-/** Returns the part of a request's filter for which a block's header indicates logs, although none were returned. */
+/**
+ * Returns the addresses or topics of a filter for which the block's Bloom filter indicates logs, although none were
+ * returned.
+ */
 function suspectedOf(
   { address, topics }: Filter,
   bloom: Hex,

@@ -3,10 +3,12 @@
  * amount, with the conditional tokens contract. Outcome tokens with other collateral are ignored.
  *
  * A token’s id is a hash that does not reveal the token’s collateral. But tokens are only minted by a split, a merge or
- * a redemption. The event of that operation, in the same transaction, names the collateral and the collection. So a
- * token is ours in three cases: the database knows it, it belongs to a market created in these blocks, or an event of
- * these blocks names it with our collateral. The token’s condition need not be a market yet: the id of a market is
- * known in advance. Anyone may prepare the condition and split collateral before the market is created.
+ * a redemption, and the event of that operation names the collateral. So a token is followed in three cases: the
+ * database follows it already, it belongs to a market created in these blocks, or an event of these blocks names it
+ * with our collateral.
+ *
+ * The token's market need not exist yet. A market's id is known in advance, so anyone may prepare the condition and
+ * split collateral before the market is created.
  */
 
 import type { Hex } from 'viem'
@@ -44,8 +46,8 @@ export function outcomeSetsOf(event: Conversion): readonly bigint[] | undefined 
 }
 
 /**
- * Returns the tokens with our collateral that are named by splits, merges and redemptions in these events. These are
- * both tokens of a condition, or the token of a parent collection.
+ * Returns the tokens with our collateral that the splits, merges and redemptions in these events name. An event without
+ * a parent collection names both tokens of its condition. Any other event names the token of its parent collection.
  */
 export function tokensNamed(stablecoin: Address, events: Iterable<TokenEvent>): Set<string> {
   const conditions = new Set<MarketId>()

@@ -6,7 +6,7 @@ import { isUnanswered } from '#runtime/channel.ts'
 import type { Writers } from '#services/kit/kit.ts'
 import type { MarketsDue } from '../indexer.ts'
 
-/** Rejections that are not final. The request is sent again when `arrange` is next called with it. */
+/** Rejections that are not final: if `arrange` is called with the same request again, it sends the request again. */
 const PASSING: readonly string[] = ['OVERLOADED', 'STORAGE_FULL']
 
 type MarketArranger = {

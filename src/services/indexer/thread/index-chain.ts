@@ -45,9 +45,11 @@ export function indexerOn(
       async claim() {
         const anchor = await reader.mark(Math.max(0, startBlock - 1))
         if (anchor === undefined) {
-          throw new Fault('CHAIN_UNAVAILABLE', `the node has no block ${startBlock - 1} yet`, {
-            retryable: true,
-          })
+          throw new Fault(
+            'CHAIN_UNAVAILABLE',
+            `the Ethereum node does not have block ${startBlock - 1}, before the start block, yet`,
+            { retryable: true },
+          )
         }
         const deployment = Object.values(contracts).join(' ')
         return askWrite(

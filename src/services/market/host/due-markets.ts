@@ -81,7 +81,10 @@ function nextExpirySec({ closed, market, books: [yes, no] }: MarketState): numbe
   return Math.min(market.expiration, yes.nextExpirySec ?? never, no.nextExpirySec ?? never)
 }
 
-/** Plans an earlier check if a change added an order that expires before everything else in the market. */
+/**
+ * Plans a check for the market's next expiration, unless an earlier check is planned. Called after the market's orders
+ * have changed.
+ */
 export function planExpiry<Item extends Due & { readonly state: MarketState }>(
   expiring: DueMarkets<Item>,
   item: Item,
@@ -113,7 +116,7 @@ export function marketsToExpire<Item extends Due & { readonly state: MarketState
     if (markets.get(marketId) !== item) continue
     const nextSec = nextExpirySec(item.state)
     if (nextSec <= nowSec) due.push(marketId)
-    // Plans a second check: the message that expires the orders may be dropped if too many commands wait.
+    // Plan another check, because the `Expire` command that the caller sends may be refused if too many commands wait.
     expiring.plan(item, Math.max(nextSec, nowSec + 1))
   }
   return due

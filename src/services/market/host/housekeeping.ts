@@ -17,8 +17,8 @@ const TRUNCATE_STEP = 5_000
 /** Maximum number of traders of closed markets that one step removes from the index. */
 const LEAVING_STEP = 2_000
 /**
- * Factor on `snapshotEvery`. If a market with few events prevents the truncation of `QUIET_TIMES * snapshotEvery`
- * events, the market gets a snapshot.
+ * A market with few events rarely gets a snapshot, so its records cannot be truncated. If the log keeps `QUIET_TIMES *
+ * snapshotEvery` records because of one market, that market gets a snapshot.
  */
 const QUIET_TIMES = 4
 
@@ -45,7 +45,7 @@ export function takeTrouble(thread: MarketThread): string {
   return trouble
 }
 
-/** Faults after which the partition is unchanged, so that it need not be reloaded. */
+/** Codes of faults that leave the partition unchanged, so that its file need not be opened again. */
 const LEAVE_ALL: readonly string[] = [
   'LOG_SNAPSHOT_FAILED',
   'LOG_MERGE_FAILED',
@@ -134,8 +134,9 @@ function stepForgetting(thread: MarketThread, partition: number): void {
 }
 
 /**
- * Returns the log’s time in seconds, by which the partition decides which orders to forget. This time does not go back
- * after a restart. So a forgotten order cannot be placed again, whatever the machine’s clock does.
+ * Returns the time of the latest batch in the partition's log, in seconds. This time decides which closed orders have
+ * expired and are forgotten. It never goes back, not even after a restart. So a forgotten order cannot be placed again,
+ * whatever the machine’s clock does.
  */
 function durableSec(thread: MarketThread, partition: number): number {
   return Math.floor(thread.options.log.state(partition).lastMs / 1_000)
@@ -162,7 +163,7 @@ function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
   const { lastOffset } = log.state(partition)
   const writer = log.beginSnapshot(partition, state.market.id, lastOffset, state.seq)
   const head = headChunk(state)
-  // The market must not change between reading its state and freezing its books.
+  // The snapshot's head, books and rows must show the same state: take all three before the market changes.
   const books = state.books.map((book) => book.beginSnapshot())
   const pending = rowsOf(state)
   thread.job = { hosted, writer, books, pending, copied: [], isEnding: false }
@@ -171,8 +172,9 @@ function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
 }
 
 /**
- * Writes one chunk of the snapshot, or finishes the snapshot. Orders that a command is about to change are copied
- * early, so there may be more copied chunks than one step writes. Chunks that are not written yet wait in the job.
+ * Writes one chunk of the snapshot, or finishes the snapshot. Commands also cause copies, because an order is copied
+ * before a command changes it. So there may be more copied chunks than this step writes. The others wait in
+ * `job.copied`.
  */
 function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
   if (job.isEnding || !job.writer.isReady()) return
@@ -187,8 +189,7 @@ function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
     giveBack(next.chunk)
     return
   }
-  // The rows of pending trades and orders do not change during a snapshot, so they can be written after the
-  // books.
+  // `job.pending` was read when the snapshot began and does not change, so its rows can be written after the books.
   const rows = job.pending.splice(0, PENDING_ROWS_MAX)
   if (rows.length > 0) job.writer.writeChunk(...pendingChunk(rows))
   else if (job.books.every((book) => book.done)) endSnapshot(thread, job)

@@ -52,17 +52,17 @@ type MarketThreadOptions = {
   /** Quota of orders that a trader cancels without a fill; undefined if limits are off. */
   readonly cancelQuota?: CancelQuota
   /**
-   * Free space on the disk. While the disk is full, new orders and markets are refused; cancels and reports are
+   * Shows whether the disk is full. While it is full, new orders and markets are refused; cancels and reports are
    * accepted.
    */
   readonly room?: { readonly isFull: boolean }
-  /** Clock for `reservedUntilMs`. It is monotonic, because a wall clock may be set back. */
+  /** Clock for `reservedUntilMs`, when an order's reservation ends. It is monotonic: a wall clock may be set back. */
   readonly monotonicMs: () => number
   /** Called several times during long work to show the supervisor that the thread is not stuck. */
   readonly progress?: () => void
   /**
-   * Maximum lag of the database, and the chains whose settlement reads trades from the database; undefined if
-   * there is no limit.
+   * Maximum lag of the database behind the log. Beyond it, markets on `chains` accept cancels only, because settlement
+   * of these chains reads trades from the database. Undefined if there is no limit.
    */
   readonly lag?: { readonly maxMs: number; readonly chains: Pick<ReadonlySet<number>, 'has'> }
 }
@@ -79,11 +79,11 @@ export type SnapshotJob = {
   readonly hosted: Hosted
   readonly writer: SnapshotWriter
   readonly books: BookSnapshot[]
-  /** Rows of pending trades, session orders and tags that are not written yet. */
+  /** Rows of pending trades, session orders and tags that must still be written to the snapshot. */
   readonly pending: SnapshotRow[]
-  /** Copied chunks of orders that are not written yet, each with the outcome (YES or NO) of its book. */
+  /** Copied chunks of orders that must still be written to the snapshot, with the outcome (YES or NO) of the book. */
   readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer<ArrayBuffer> }[]
-  /** True if everything is written and the job only waits for the disk. */
+  /** True if all data is written and the job only waits until the snapshot is on the disk. */
   isEnding: boolean
 }
 
@@ -103,7 +103,7 @@ export type MarketThread = {
   readonly rules: Map<number, MarketRules>
   /** For each partition, the last offset that the database has. */
   readonly projected: Map<number, number>
-  /** Chains whose settlement lags by more than its maximum. A newly linked settlement thread reports them again. */
+  /** Chains whose settlement lags too far: markets there accept cancels only. Settlement resends them when linked. */
   readonly behind: Set<number>
   readonly epochs: Map<number, number>
   /** Pending trades of each trader in the markets of this thread, by chain. */
@@ -172,8 +172,9 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     if (routed === partition) continue
     throw new Fault(
       'MARKET_MOVED',
-      `${marketId} has its history in partition ${partition}, but commands for it would go to ` +
-        `partition ${routed}: a market cannot be pinned to another one once it is open`,
+      `market ${marketId} has its history in partition ${partition}, but the settings assign it ` +
+        `to partition ${routed}: an open market cannot move, so pin it to its partition in ` +
+        'SIBYL_MARKET_PINS',
       { retryable: false },
     )
   }
@@ -219,7 +220,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     if (hosted === undefined) {
       const partition = thread.options.partitionOf(opened.id)
       if (!thread.options.log.owned.includes(partition)) return reject('MARKET_NOT_FOUND')
-      // A market with this id may have existed here and expired, so an expired market is not opened.
+      // Do not open an expired market: it may have traded here before, and have been unloaded after it expired.
       if (opened.expiration <= Math.floor(context.nowMs / 1_000)) return reject('MARKET_CLOSED')
       if (thread.options.room?.isFull === true) return reject('STORAGE_FULL')
       if (thread.markets.size >= MARKETS_OPEN_MAX) return reject('OVERLOADED')
@@ -453,7 +454,7 @@ function loadPartition(thread: MarketThread, partition: number): void {
   const { log } = thread.options
   for (const meta of log.snapshots(partition)) restore(thread, partition, meta)
   const { lastOffset } = log.state(partition)
-  // Start where the log may be truncated: the snapshots include all earlier records, which are kept only for the
+  // Start at the truncation floor. The snapshots include all earlier records, which the log keeps only for the
   // database.
   for (let offset = log.truncationFloor(partition).offset; offset <= lastOffset; ) {
     const records = log.read(partition, offset, REPLAY_BATCH)

@@ -10,8 +10,8 @@ import { viewOf } from '../market.ts'
 import type { MarketState } from '../state.ts'
 
 /**
- * Approximate maximum number of price levels in one message. The market whose levels exceed this number is the last one
- * in its message.
+ * Approximate maximum number of price levels in one message. A message ends with the market that raises its number of
+ * levels above this maximum.
  */
 const LEVELS_PER_MESSAGE = 20_000
 type Hosts = {

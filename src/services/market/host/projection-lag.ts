@@ -67,7 +67,8 @@ function lagOf(thread: MarketThread, partition: number, nowMs: number, maxMs: nu
   }
   let afterMs = mark?.afterMs ?? Number.NEGATIVE_INFINITY
   if (mark === undefined || mark.offset <= projected) {
-    // Records appended before the thread started may be of any age, so the log itself must be read.
+    // The age of records that were written before this thread started is unknown. `NEGATIVE_INFINITY` makes the code
+    // below read the age of the oldest unprojected record from the log.
     const isFirst = mark === undefined || mark.offset === UNREPORTED
     afterMs = isFirst ? Number.NEGATIVE_INFINITY : mark.atMs
     thread.marks.set(partition, { offset: end, atMs: nowMs, afterMs })

@@ -1,7 +1,7 @@
 /**
- * Finds the records of a partition that are old enough to be removed from the log, by the partition’s own clock. Only
- * one of every few thousand records is checked: if that record is old enough, all records before it are old enough as
- * well. Old records after the last checked one may therefore stay longer.
+ * Finds the records of a partition that are old enough to be removed from the log. Their age is measured at the time of
+ * the partition's latest batch. Only one of every few thousand records is checked: if that record is old enough, all
+ * records before it are old enough as well. Old records after the last checked one may therefore stay longer.
  */
 
 import type { MarketEvent } from '#domain/market-event.ts'

@@ -10,7 +10,7 @@ import type { HeldOrder, SessionIndex } from '../held.ts'
 
 /** Maximum number of concurrent cancels. The limit lets commands of traders run between the cancels. */
 const CANCELS_AT_ONCE = 256
-/** Time after the end of a session in which an order in flight may still reach its market. */
+/** After a session has ended, an order in flight may still reach its market within this time. */
 const LATE_ORDERS_MS = 30_000
 
 /** Sends a command about an order to its market. */
@@ -92,9 +92,9 @@ export class SessionEnds {
   }
 
   /**
-   * Stops cancelling the orders of a session that is still alive. This happens if its front was unreachable only for a
-   * moment, or sends an order of the session. Returns false if the front has ended the session: an order that was on its
-   * way then does not revive the session.
+   * Stops cancelling the orders of a session that is alive: its front has claimed the session again, or has sent an
+   * order of the session. Returns false if the front has ended the session, because an order that arrives after the end
+   * does not revive the session.
    */
   continue(session: string, orderHash?: OrderHash): boolean {
     if (orderHash !== undefined) this.#keeping.delete(orderHash)
@@ -141,8 +141,9 @@ export class SessionEnds {
   }
 
   /**
-   * Notifies the callers of `end` once all earlier commands are durable. Before that, the index may contain changes
-   * that are not durable, and orders whose commands still wait may be missing.
+   * Calls the `done` callbacks of `end` once all earlier commands are durable. It must wait for two reasons. A cancel
+   * that the index already shows is lost if its append to the log fails. A waiting command may still add an order of
+   * the session.
    */
   #finish(ended: Ended): void {
     if (ended.isProving || ended.done.length === 0 || !this.#isOver(ended)) return
@@ -160,7 +161,8 @@ export class SessionEnds {
   }
 
   #proceed(): void {
-    // The answer may arrive while the cancel is being sent. The loop of the outer call then sends the next cancel.
+    // `#send` may call back immediately, and the callback calls this function again. The loop of the outer call then
+    // sends the next cancel.
     if (this.#proceeding) return
     this.#proceeding = true
     while (this.#asked < CANCELS_AT_ONCE) {
@@ -172,7 +174,8 @@ export class SessionEnds {
       this.#send('CancelOrder', order, (answer) => {
         this.#asked--
         ended.left--
-        // A failed trade may have ended this order without an event, so the index is corrected here.
+        // The order is no longer open. A failed trade may have ended it without an event, so the index is corrected
+        // here.
         if (!isOpen(answer)) this.#index.delete(ended.session, order.orderHash)
         this.#finish(ended)
         this.#proceed()
@@ -187,7 +190,8 @@ export class SessionEnds {
     if (isKept()) this.#keeping.delete(orderHash)
     else {
       this.#send('KeepOrder', order, (answer) => {
-        // A filled order cannot be marked yet: it stays in `#keeping` until a failed trade returns its quantity.
+        // A filled order is in no book and cannot be marked. It stays in `#keeping` for `retry`, in case a failed trade
+        // returns its quantity.
         if (!isRejection(answer) && isKept()) this.#keeping.delete(orderHash)
       })
     }

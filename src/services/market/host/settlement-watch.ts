@@ -1,7 +1,7 @@
 /**
- * Detects that no settlement thread is linked. A linked settlement thread reports its own lag. If none has been linked
- * for longer than the maximum lag, settlement counts as behind. The markets of its chains then accept cancels only,
- * until a linked settlement thread reports that it is not behind.
+ * Detects that no settlement thread is linked. A linked settlement thread reports its own lag. If none was linked for
+ * longer than the maximum lag, every chain whose trades the exchange settles counts as behind. Markets on these chains
+ * then accept cancels only. This ends when a settlement thread is linked and reports that the chain is not behind.
  */
 
 export type SettlementWatch = {

@@ -6,9 +6,9 @@
 type Epochs = { readonly epochs: Map<number, number> }
 
 /**
- * A log position for measuring the lag of the database. At the time `atMs`, the log ended at `offset`, and all events
- * that were not in the database had been appended after `afterMs`. So the lag is at most the time since `afterMs`. The
- * log itself is read only if this time exceeds the maximum lag.
+ * A log position from which the lag of the database is computed. At the time `atMs`, the log ended at `offset`. All
+ * events that the database did not have at that time were appended after `afterMs`. So the lag is at most the time
+ * since `afterMs`. The log itself is read only if this time exceeds the maximum lag.
  */
 export type ProjectionMark = {
   readonly offset: number
@@ -17,8 +17,8 @@ export type ProjectionMark = {
 }
 
 /**
- * Returns true if a newer owner of the chain's settlement lease is known, so that reports with this epoch are outdated.
- * Otherwise stores the epoch. From then on, reports with a lower epoch are outdated.
+ * Returns true if `epoch` is outdated. It is outdated if a report with a higher epoch has arrived, because another node
+ * has then taken the lease of the chain's settlement. Otherwise stores `epoch` as the highest one.
  */
 export function isLate({ epochs }: Epochs, chainId: number, epoch: number | undefined): boolean {
   if (epoch === undefined) return false

@@ -30,7 +30,10 @@ const ROOM_AGAIN_SEC = 5
 type ChainSpending = {
   readonly day: number
   readonly traders: Map<Address, TraderSpending>
-  /** Number of settled fills by paying trader, without the fills that the published spending already includes. */
+  /**
+   * For each trader, the number of settled fills that the trader pays for and that the published spending does not
+   * include yet.
+   */
   readonly uncharged: Map<Address, number>
 }
 
@@ -47,7 +50,8 @@ export class TraderBudgets {
   }
 
   /**
-   * Stores the spending that settlement published; returns traders whose failed fills have just used up their budget.
+   * Stores the spending that settlement published. Returns the traders who, by this update, have used up their daily
+   * budget for failed fills.
    */
   merge(chainId: number, day: number, spending: readonly TraderSpending[]): Barred[] {
     const chain = this.#chainOn(chainId, day)
@@ -84,7 +88,7 @@ export class TraderBudgets {
     return chain
   }
 
-  /** Returns why the trader may not place an order now; undefined if they may. */
+  /** Returns why a new order of the trader is refused now; undefined if the trader's budgets allow it. */
   flaw(
     chainId: number,
     trader: Address,

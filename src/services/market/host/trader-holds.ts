@@ -1,8 +1,8 @@
 /**
- * Trader holds at a market thread. On request of the relayer, the thread refuses new orders of a trader for a
- * short time (`domain/trader-hold.ts`). One message of the relayer sets the hold. The answer contains the
- * needs (the amounts of tokens) of the trader’s open orders and unsettled trades. Orders handled before the
- * message are included, and later orders are refused.
+ * Trader holds at a market thread. On request of the relayer, the thread refuses certain new orders of a trader for a
+ * short time (`domain/trader-hold.ts`). One message of the relayer sets the hold. The thread answers with the needs
+ * (the amounts of tokens) of the trader’s open orders and unsettled trades. The answer includes every earlier order,
+ * and every later order is refused, so no order is missed.
  */
 
 import { needOf } from '#domain/funds.ts'
@@ -24,7 +24,7 @@ import type { HoldProtocol } from '#protocol/market-host.ts'
 import type { MarketState } from '../state.ts'
 import { booksOf, type Hosts } from './open-orders.ts'
 
-/** A cost that stands for "unknown": more than any limited allowance. */
+/** Stands for an unknown cost. It exceeds every allowance except an unlimited one. */
 const COST_UNKNOWN = 2n ** 128n
 
 type Held = Pick<TraderHold, 'orders' | 'untilMs'>

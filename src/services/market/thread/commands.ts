@@ -46,9 +46,10 @@ export function makeCommands(
     return thread.markets.get(marketId)?.partition ?? partitionOf(marketId, topology)
   }
 
-  /** Returns whether all hosts together have the maximum number of waiting commands. */
+  /** Returns whether the host refuses a command because too many commands wait at all hosts together. */
   function isFull(host: Served): boolean {
-    // A host below its share of the maximum never refuses a command, so the commands of all hosts need not be summed.
+    // A host with less than its share of the maximum always accepts the command. This avoids summing the waiting
+    // commands of all hosts.
     if (host.waiting * hosts.size < mailboxMax) return false
     let waiting = 0
     for (const each of new Set(hosts.values())) waiting += each.waiting

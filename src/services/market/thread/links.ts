@@ -45,7 +45,7 @@ export type Links = {
   connect(peer: string, port: MessagePort): void
   /** Notifies log readers (threads that read the log directly) of new records. */
   tellAppended(appended: LogReaderProtocol['Appended']['takes']): void
-  /** Notifies the fronts that the markets move to another node, and answers every later request with that notice. */
+  /** Tells the fronts that this thread's markets move to another node; answers every later request with this notice. */
   move(): void
   close(): void
 }
@@ -58,7 +58,10 @@ type LinkPorts = {
   /** Called with the name of a peer when its link has opened or closed. */
   readonly linked: (peer: string) => void
   readonly gone: (peer: string) => void
-  /** True if this thread is stopping. Its links then close although the fronts have not ended. */
+  /**
+   * True while this thread is stopping. It then closes its links, but the fronts still run, so their sessions must not
+   * count as ended.
+   */
   readonly isStopped: () => boolean
 }
 
@@ -89,7 +92,8 @@ export function makeLinks(
         else handle(message as never, replyTo)
       },
       closed() {
-        // If the front ends, its sessions end too. If this thread stops, the front and its sessions stay alive.
+        // If this thread is stopping, it closed the link itself, so the front's sessions stay alive. Otherwise the
+        // front is lost, and its sessions end.
         front.unlink(!ports.isStopped())
         channels.delete(channel)
         ports.gone(peer)
@@ -104,7 +108,7 @@ export function makeLinks(
     channels.add(channel)
     ports.linked(peer)
     if (logReaderNames.has(peer)) logReaders.add(channel)
-    // Threads that are neither fronts nor log readers only send commands; they receive no events.
+    // Only fronts receive events. Log readers read the events from the log, and all other threads only send commands.
     else if (isFrontThread(peer)) readers.add(channel)
   }
 
@@ -152,7 +156,8 @@ function handlersOf(
 }
 
 /**
- * Converts the duration of the order's reservation into a deadline, because the message may wait before it is handled.
+ * Sets the time until which the order's funds are reserved: `reservedMs` after the peer sent the message. So the time
+ * that the message waits in a queue does not extend the reservation.
  */
 function limitReserved(placed: PlacedOrder, { peerSentAtMs }: Channel<SentProtocol>): void {
   if (placed.reservedMs !== undefined) placed.reservedUntilMs = peerSentAtMs + placed.reservedMs

@@ -67,7 +67,7 @@ type ServePorts = {
   readonly published: () => void
 }
 
-/** Serves a group of partitions with one shared host, so that their commits are sent together. */
+/** Serves these partitions with one host (one command queue and commit loop), so that each commit covers them all. */
 export function servePartitions(group: readonly number[], ports: ServePorts): Served {
   const { thread, events, clock, meters, commands, links } = ports
   const { log, monotonicMs } = ports.kit
@@ -91,9 +91,10 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
   }
 
   /**
-   * Returns true if the log confirms that this thread still owns all its partitions. Reloads the partitions that
-   * another owner has taken. Called after a batch with commands that emitted no events. Answers to such commands, for
-   * example “order not found”, may be out of date, and the log's fence protects only appends.
+   * Returns true if the log confirms that this thread still owns all its partitions. Reloads each partition that
+   * another owner has taken. Called after a batch in which some commands emitted no events. Nothing is appended for
+   * such a command, so the log's fence does not reject it. Without this check, its answer, such as “order not found”,
+   * could come from outdated state.
    */
   async function confirm(): Promise<boolean> {
     const taken = await partitionsTaken(events, ports.kit)
@@ -128,8 +129,8 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
       const failed = { err: error, partitions: touched }
       log.error(failed, 'an append failed; reloading the state from the log')
       if (isDiskFull(error)) ports.room.spend()
-      // Reload every partition of the batch. The batch's events were not published, so followers need the current state
-      // of each partition.
+      // The append failed, so the batch's events were not published. Reload every partition of the batch, so that its
+      // followers receive the current state.
       for (const partition of touched) ports.reload(partition)
       return reject('OUTCOME_UNKNOWN')
     },

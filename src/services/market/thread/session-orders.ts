@@ -30,7 +30,10 @@ export type FrontSessions = {
       reply: (answer: SessionsProtocol[K]['answers']) => void,
     ) => void
   }
-  /** Called when the link has closed. If the front is lost, its sessions end. */
+  /**
+   * Called when the link to the front has closed. If `isLost` is true, the orders of the front's sessions are
+   * cancelled.
+   */
   unlink(isLost: boolean): void
 }
 
@@ -42,7 +45,8 @@ export type SessionOrders = {
    */
   awaitClaims(): void
   /**
-   * Ends sessions that no front has claimed before the deadline, and repeats unanswered cancels. Called at intervals.
+   * Ends the sessions that no front has claimed in time. Also repeats commands that have not succeeded: cancels, and
+   * `KeepOrder` commands, which let an order outlive its session. Called at intervals.
    */
   look(): void
 }
@@ -69,9 +73,9 @@ export function makeSessionOrders(
   let claimedByMs = 0
 
   /**
-   * Ends the sessions in the index that no front has claimed. Called at intervals, because a reorg may restore an
-   * order, and the order's session is then in the index again. That session may have ended long ago, or its orders may
-   * have been kept when it ended.
+   * Ends each session in the index that no front has claimed. Called at intervals, because a session that ended long
+   * ago can return to the index. This happens if a reorg restores one of its orders, even if the session's orders were
+   * left open when the session ended.
    */
   function endUnclaimed(): void {
     if (monotonicMs() < claimedByMs) return
@@ -81,7 +85,7 @@ export function makeSessionOrders(
     if (unclaimed.length === 0) return
     log.warn(
       { sessions: unclaimed.length },
-      'no front has claimed these sessions, so their orders are cancelled',
+      'no front has reported these sessions as alive, so the orders of the sessions are cancelled',
     )
     for (const session of unclaimed) ends.suspend(session, monotonicMs())
   }

@@ -84,8 +84,8 @@ export function startMarkets(
     pauses: risk.pauses,
   })
   const meters = marketMeters(kit)
-  // If the log is in a server and each partition has its own host, a command could see changes of another partition
-  // that are not committed yet. So with a server, all partitions share one host, which sends their commits together.
+  // If the log is in a server, one host (a command queue and its commits) serves all partitions. With one host per
+  // partition, a command could read changes that another host has not committed yet.
   const groups = settings.eventLog.url === '' ? own.map((partition) => [partition]) : [own]
   const { tracer } = kit
   const placeOf = (marketId: MarketId) => {
@@ -111,7 +111,7 @@ export function startMarkets(
     const isHere = recover(thread, partition)
     const why = thread.away.get(partition)
     if (isHere) sessions.awaitClaims()
-    if (isHere) log.warn({ partition }, 'the markets were reloaded')
+    if (isHere) log.warn({ partition }, 'the markets of the partition were reloaded')
     // Retries are frequent, so the same reason is logged only once.
     else if (why !== before) log.error({ partition, why }, 'the partition cannot be opened now')
     if (!isHere && before !== undefined) return
@@ -130,8 +130,8 @@ export function startMarkets(
     async handOver() {
       links.move()
       await commands.drained()
-      // Wait, because commands that were sent before fronts received the notice of the move still arrive and must be
-      // answered.
+      // Fronts may have sent commands before they received the notice of the move. Wait for these commands, because
+      // each must be answered.
       await new Promise<void>((resolve) => void timers.after(MOVING_MS, resolve))
       quiet()
       await commands.drained()
@@ -144,7 +144,8 @@ export function startMarkets(
 type LagRules = { readonly maxMs: number; readonly chains: ReadonlySet<number> }
 
 /**
- * Returns the maximum lag of settlement, and the chains to which the maximum applies. A maximum of 0 means no limit.
+ * Returns the maximum settlement lag, and the chains to which it applies. Above this lag, markets accept only cancels.
+ * A maximum of 0 means no limit.
  */
 function lagRulesOf(settings: ThreadData['settings']): LagRules {
   return {

@@ -69,7 +69,7 @@ export function makeUpkeep(thread: MarketThread, kit: ThreadContext, ports: Upke
     timers.soon(keepHouse)
   }
 
-  /** Sends `Expire` to markets; repeats it until no market has expired orders left. */
+  /** Sends `Expire` to each market that has expired orders. Repeats this until no expired orders are left. */
   function expire(): void {
     if (ports.isStopped() || expiring) return
     const marketIds = marketsToExpire(thread, clock.nowMs())
@@ -91,7 +91,7 @@ export function makeUpkeep(thread: MarketThread, kit: ThreadContext, ports: Upke
 
   /**
    * Logs when the database falls behind or catches up, when settlement is unavailable, and when housekeeping has
-   * failed. Also marks a chain as behind if its settlement is unavailable.
+   * failed. If settlement of a chain becomes unavailable, makes the chain's markets accept only cancels.
    */
   function logTroubles(): void {
     for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
@@ -105,7 +105,7 @@ export function makeUpkeep(thread: MarketThread, kit: ThreadContext, ports: Upke
       commands.hear('SettlementLag', { chainId, behind: true }, 0, undefined)
     }
     const trouble = takeTrouble(thread)
-    if (trouble !== '') log.warn({ why: trouble }, 'a snapshot or a truncation failed')
+    if (trouble !== '') log.warn({ why: trouble }, 'a market snapshot or a log truncation failed')
   }
 
   function tidyTurn(): void {

@@ -1,6 +1,7 @@
 /**
- * Places synthetic orders in scratch markets before a market thread serves commands. So V8 has compiled the matching
- * code when the first trader's order arrives. The scratch markets, their books and their events are dropped afterwards.
+ * Warms up the matching code, so that V8 has compiled it before the first trader's order arrives. Before a market
+ * thread serves commands, synthetic orders are placed in a scratch market. This market, its book and its events are
+ * dropped afterwards.
  */
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'

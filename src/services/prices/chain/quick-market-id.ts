@@ -1,7 +1,7 @@
 /**
  * Computes the address and id of a quick market in the same way as its factory contract. The quick market's contract is
  * a minimal clone of the factory's implementation. CREATE2 creates the clone, with a hash of the question as salt. So a
- * quick market can be traded before it is mined, and while no Ethereum node is reachable.
+ * quick market can be traded before its contract is mined, and while no Ethereum node is reachable.
  */
 
 import {

@@ -51,8 +51,8 @@ type LaneOptions = {
 }
 
 /**
- * Sends transactions and waits until they end. If a transaction with the same purpose and market is still open, a call
- * waits for that transaction and sends nothing.
+ * Sends transactions and waits until they end. If an open transaction has the same purpose and market, the call waits
+ * for that transaction instead of sending another one.
  */
 function makeAwaitedSends(
   lane: ReturnType<typeof makeLane>,
@@ -61,8 +61,8 @@ function makeAwaitedSends(
   const { own, clock, onTrouble } = options
   const waiting = new Map<number, Waiter[]>()
   /**
-   * Nonces of ended transactions that are still open in the journal. They stay here until the journal has acknowledged
-   * the end.
+   * Nonces of transactions that have ended but are still open in the journal. A nonce is removed once the journal has
+   * acknowledged the end.
    */
   const unacknowledged = new Set<number>()
   let cancelPoll = (): void => undefined
@@ -74,7 +74,8 @@ function makeAwaitedSends(
       const { news } = await lane.poll()
       for (const one of news) {
         if (one.type === 'finished') end(one)
-        // A reorg undid the transaction, so its end must not be acknowledged. A later poll reports the end again.
+        // A reorg removed the transaction from its block, so do not acknowledge its end. A later poll reports the end
+        // again.
         if (one.type === 'vanished') unacknowledged.delete(one.transaction.nonce)
       }
       await acknowledgeEnds()
@@ -91,8 +92,8 @@ function makeAwaitedSends(
   }
 
   /**
-   * Resolves or rejects the calls that wait for a transaction, and marks the transaction to be acknowledged in the
-   * journal. The calls end even if the journal is unavailable, because a poll reports each end only once.
+   * Resolves or rejects the calls that wait for this transaction, and marks the transaction for acknowledgement in the
+   * journal. The calls do not wait for the acknowledgement: it may fail, and no later poll reports this end again.
    */
   function end({
     transaction,
@@ -128,7 +129,8 @@ function makeAwaitedSends(
         await lane.acknowledge({ sender: own.address, nonce })
         unacknowledged.delete(nonce)
       } catch {
-        // The sender has logged the error. The next poll acknowledges the transaction.
+        // The acknowledgement failed, and the sender has logged the error. The nonce stays in the set, so the next poll
+        // retries.
       }
     }
   }

@@ -66,7 +66,7 @@ export function makeBinance(options: ProviderSettings, ports: FeedPorts): Feed {
           if (message.e === 'serverShutdown') return true
           const { data } = message
           if (!isRecord(data) || data.e !== 'aggTrade') return false
-          // If `data.s` is not text, the look-up finds no asset.
+          // The cast is safe: if `data.s` is not text, the look-up finds no asset.
           const asset = assets.get(data.s as string)
           const how = { raw: text, via: 'stream', line: hooks.number } as const
           const observation = observationOf(asset, data, how)

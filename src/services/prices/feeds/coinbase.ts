@@ -51,7 +51,7 @@ export function makeCoinbase(options: ProviderSettings, ports: FeedPorts): Feed 
           if (!isRecord(message)) return false
           if (OTHERS.has(message.type)) return true
           if (message.type !== 'ticker') return false
-          // If `product_id` is not text, the look-up finds no asset.
+          // The cast is safe: if `product_id` is not text, the look-up finds no asset.
           const asset = assets.get(message.product_id as string)
           const how = { raw: text, via: 'stream', line: hooks.number } as const
           const observation = observationOf(asset, message, how)

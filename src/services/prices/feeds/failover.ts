@@ -1,17 +1,18 @@
 /**
  * Chooses the active source of an asset: the provider whose prices are published. Every observation is checked first.
- * It is rejected if it is old, ahead of time, or older than the provider's previous one. If an asset has several
- * providers, a jump is accepted only if another provider reports the same price. A provider is fresh while its newest
- * accepted observation is recent. The primary is active while it is healthy (fresh and not suspect); otherwise the
- * first healthy fallback is active. A provider that failed becomes active again only after it has been healthy for some
- * time, so that the choice does not flap.
+ * It is rejected if it is old, ahead of time, or older than the provider's previous observation. If an asset has
+ * several providers, a price jump is accepted only if another provider confirms it. A provider is fresh while its
+ * newest accepted observation is recent. It is healthy while it is fresh and not suspect. The primary is active while
+ * it is healthy. Otherwise the first healthy fallback is active. After a failure, a provider must be healthy for some
+ * time before it becomes active again, so that the active source does not flap.
  *
  * Circuit breaker: fresh providers must agree. A provider that is far from the others is suspect and cannot be active.
  * If it is unclear which provider is right, none is active and no price is published. A suspect is trusted again after
- * it has agreed with another fresh provider for some time. A new provider must agree with one of the others. Example
- * with a limit of 1 %: if pyth reports 100.0, binance 100.1 and coinbase 107, coinbase is suspect and pyth is active.
- * If binance then goes stale, pyth stays trusted, because coinbase is already suspect. If only pyth at 100 and coinbase
- * at 107 are fresh from the start, both are suspect and none is active.
+ * it has agreed with another fresh provider for some time. A provider that has just become fresh is healthy only once
+ * it agrees with another fresh provider, unless no other provider is fresh. Example with a limit of 1 %: pyth reports
+ * 100.0, binance 100.1 and coinbase 107. Coinbase is suspect and pyth is active. If binance then goes stale, pyth stays
+ * trusted, because coinbase is already suspect. If only pyth at 100 and coinbase at 107 are fresh from the start, both
+ * are suspect and none is active.
  *
  * Every call gets the time as a parameter, so equal calls give equal results.
  */
@@ -34,9 +35,9 @@ type FailoverOptions = {
   /** Maximum difference between two fresh providers that agree, as a share of the price. */
   readonly deviationMax: number
   /**
-   * Maximum jump from the previous price, as a share, that needs no confirmation by another provider. The
-   * limit grows with the time between the two prices until it has doubled after `driftMs`. It does not grow
-   * further, because a single provider may be wrong after a long silence.
+   * Maximum price jump that needs no confirmation by another provider, as a share of the previous price. The maximum
+   * grows with the time between the two prices: after `driftMs` it has doubled, and it grows no further. It stays
+   * limited, because a single provider may be wrong after a long silence.
    */
   readonly jumpMax: number
   readonly driftMs: number
@@ -129,8 +130,8 @@ export function makeFailover(options: FailoverOptions): Failover {
       )
       group.speaker = better?.source
     } else if (group.speaker === undefined && nowMs - group.sinceMs < options.recoverMs) {
-      // Until `recoverMs` after the start, only the primary provider can become active, even if another provider is
-      // healthy first.
+      // For the first `recoverMs` after the start, only the primary provider can become active. A fallback that is
+      // healthy earlier must wait.
       group.speaker = well.find(({ source }) => source === options.order[0])?.source
     } else group.speaker = well[0]?.source
     if (group.speaker !== undefined) {
@@ -227,8 +228,8 @@ function isJump(
 }
 
 /**
- * Updates which sources are suspect, and since when each source is healthy. A source stays healthy while it is fresh
- * and not suspect.
+ * Updates which sources are suspect, and the time since which each source has been healthy. A source stays healthy
+ * while it is fresh and not suspect.
  */
 function compareSources(group: PriceSourceGroup, nowMs: number, options: FailoverOptions): void {
   const fresh = group.members.filter((member) => isFresh(member, nowMs, options))
@@ -244,8 +245,8 @@ function compareSources(group: PriceSourceGroup, nowMs: number, options: Failove
     const foes = others.filter((other) => !agrees(member, other) && !suspects.has(other)).length
     if (friends > 0) member.agreedSinceMs ??= nowMs
     else member.agreedSinceMs = undefined
-    // A source becomes suspect if no fresh source agrees with it and a fresh trusted source contradicts it. So if two
-    // trusted sources disagree and no other source is fresh, both become suspect.
+    // A source becomes suspect if no fresh source agrees with it, and a fresh source that is not suspect contradicts
+    // it. So if only two trusted sources are fresh and they disagree, both become suspect.
     if (friends === 0 && foes > 0) member.suspect = true
     const { agreedSinceMs } = member
     if (agreedSinceMs !== undefined && nowMs - agreedSinceMs >= options.recoverMs) {

@@ -32,8 +32,8 @@ export type FeedResponse = {
 }
 
 /**
- * Maximum number of characters of one report; providers send far fewer. Each market is stored with about twelve reports
- * that decide it. Even if all have this size, they fit into a database column.
+ * Maximum number of characters of one report. Providers send far fewer. About twelve reports decide a market and are
+ * stored with it. Even if all of them have this size, they fit into the database column.
  */
 export const REPORT_CHARS_MAX = 262_144
 

@@ -79,15 +79,15 @@ export function makeLine({ ports, open, poll }: LineOptions): Line {
   /** Checks the connection, and polls while the provider pushes nothing. */
   function watch(): void {
     const nowMs = clock.nowMs()
-    // If the wall clock was set back, the recorded times may lie in the future. A silent connection would then be
-    // detected too late.
+    // If the wall clock was set back, these times may lie in the future, and a silent connection would be detected too
+    // late. So reduce them to the current time.
     lastMessageAtMs = Math.min(lastMessageAtMs, nowMs)
     openedAtMs = Math.min(openedAtMs, nowMs)
     const quietMs = nowMs - Math.max(lastMessageAtMs, 0)
     if (end !== undefined && nowMs - Math.max(lastMessageAtMs, openedAtMs) > timing.silenceMs) {
       troubled('silent', `nothing for ${timing.silenceMs} ms`)
       const hangUp = end
-      // Clear the connection before closing it, so that the connection's own report of its end is ignored.
+      // Clear `end` and raise `number` before closing, so that the connection's own report of its end is ignored.
       end = undefined
       number++
       hangUp()

@@ -19,7 +19,7 @@ type Arrival = Pick<Observation, 'raw' | 'via' | 'line'>
 function makeParser(assets: ReadonlyMap<string, string>, { clock, troubled }: FeedPorts) {
   /** Parses one entry of an update; returns undefined if the entry has no usable price. */
   function observationOf(entry: unknown, arrival: Arrival): Observation | undefined {
-    // If `id` is not text, the look-up finds no asset.
+    // The cast is safe: if `id` is not text, the look-up finds no asset.
     const asset = isRecord(entry) ? assets.get(entry.id as string) : undefined
     if (asset === undefined || !isRecord(entry) || !isRecord(entry.price)) {
       troubled('garbage', 'a price of a feed that was not requested')

@@ -1,7 +1,7 @@
 /**
- * Marks: the first prices that the sources report at or after certain moments. These moments are the
- * boundaries, at which markets begin and end, and the sampled seconds of the average before a boundary. This
- * file decides which marks are kept, which are reliable, and which have to be requested from the source.
+ * Marks: the first prices that the sources report at or after certain moments. One kind of moment is a boundary, at
+ * which markets begin and end. The other is a sampled second before a boundary, for an average price. This file decides
+ * which marks are kept, which are reliable, and which must be requested from the source.
  */
 
 import { deviation, type Observation } from '#domain/asset-price.ts'
@@ -33,8 +33,8 @@ const MARKS_WAITING_MAX = 1_000
 const MARKS_KEPT_SEC = 2 * 86_400
 
 /**
- * Keeps an observation if it is the source's first one at or after a boundary, or at or after a sampled second of an
- * average. Returns whether the observation was kept.
+ * Keeps an observation as a mark if it is the first one of its source at or after a certain moment. The moment is a
+ * boundary, or a second whose price counts in an average. Returns whether the observation was kept.
  */
 export function markOf(
   state: QuickMarketsState,
@@ -73,14 +73,15 @@ export function noteMissed(
   }: { readonly source: PriceSource; readonly observation: Observation | undefined },
 ): void {
   if (observation !== undefined && observation.asset !== asset) return
-  // A refused report that is older than the source's last report leaves no gap in the source's reports.
+  // If the missed report is newer than the last report, forget the last report: the next mark is then not exact. An
+  // older missed report leaves no gap.
   if ((observation?.atMs ?? Number.POSITIVE_INFINITY) > (lastReports.get(source)?.atMs ?? 0))
     lastReports.delete(source)
 }
 
 /**
- * Returns the moments, in seconds, for which a report at this time may be the first report: the last boundary, and
- * sampled seconds of an average.
+ * Returns the moments, in seconds, for which a report at `atMs` may be its source's first report. A moment is the last
+ * boundary, or a sampled second (whose price counts in an average).
  */
 function secsMarkedBy({ options }: QuickMarketsState, atMs: number): number[] {
   const { intervalSec } = options
@@ -94,7 +95,7 @@ function secsMarkedBy({ options }: QuickMarketsState, atMs: number): number[] {
   return secs
 }
 
-/** Returns the maximum time from a boundary, or from a sampled second, to a report that counts for that moment. */
+/** Returns how long after a boundary, or after a sampled second, a report still counts for that moment. */
 function withinMsOf({ options }: QuickMarketsState, boundarySec: number): number {
   const { intervalSec, withinMs } = options
   return boundarySec % intervalSec === 0 ? withinMs : averagedStepSec(intervalSec) * 1_000 - 1
@@ -133,10 +134,10 @@ export function standing(
 }
 
 /**
- * Returns the mark of a source at a boundary if the mark is reliable; otherwise requests the missing reports
- * and returns undefined. An inexact mark is accepted after `graceMs` if the source's history has no price,
- * and after `inexactAfterMs` if the history could not be read. If no other source has a mark at the boundary,
- * the mark is accepted after `aloneAfterMs`.
+ * Returns the mark of a source at a boundary if the mark is reliable. Otherwise requests the missing reports and
+ * returns undefined. All times count from the boundary. An inexact mark is accepted after `graceMs` if the source's
+ * history has no price, or after `inexactAfterMs` if the history could not be read. If no other source has a mark at
+ * the boundary, the mark is accepted after `aloneAfterMs`.
  */
 export function reliable(
   state: QuickMarketsState,
@@ -153,9 +154,8 @@ export function reliable(
   const sinceMs = context.nowMs - boundarySec * 1_000
   const stands = mark === undefined ? undefined : standing(state, known, mark)
   const { asset } = known
-  // A pushed mark was compared with the prices of other sources when it arrived; a mark from a history was not. If no
-  // other source has a mark, a mark from a history is accepted only after the other sources' histories were requested
-  // too.
+  // A live mark was compared with the prices of other sources when it arrived. A mark from a history was not. So if no
+  // other source has a mark, a mark from a history is accepted only after the other histories were tried too.
   const isAlone = (): boolean =>
     mark?.via !== 'history' ||
     sources

@@ -1,25 +1,25 @@
 /**
- * Opens a market per asset at every boundary of the clock and decides it at the next one.
+ * Opens a market per asset at every boundary of the clock and decides it at the next boundary.
  *
  * Stages of one market:
  *   boundary -> strike found -> recorded -> placed at its market actor -> created on chain
  *   next boundary -> end price found -> decided (recorded) -> reported on chain -> closed -> done
  *                 -> contested (recorded) -> opened to the oracle -> the oracle decides -> closed -> done
  *
- * A mark is the first report of a source at or after a boundary. It is exact if no earlier report is
- * possible: it was pushed without a gap over the boundary, or it comes from the provider's history. A mark is
- * not reliable while other sources have marks of that boundary and all of them differ too much from it.
+ * A mark is the first report of a source at or after a boundary. A mark is exact if no earlier report is possible: it
+ * was pushed without a gap over the boundary, or it comes from the provider's history. A mark is not reliable if other
+ * sources have marks of the same boundary, and all of these differ too much from the mark.
  *
- * The strike is the mark of the active source at the start; it never changes. The end price is the mark of
- * the same source. If more sources support the direction of this price move than oppose it, the end price
- * decides. Otherwise the average of that source over the last minute decides. If other sources still
- * contradict it by more than `agreementBps`, the market goes to the oracle (`verdicts.ts`). If the source has
- * no reliable mark within `ownMs` after the end, the first fallback with marks of both boundaries is judged
- * by its own two prices. Markets are never void: without prices a market stays undecided, and is retried
- * without end.
+ * The strike is the mark of the active source at the start, and it never changes. The end price is the mark of the same
+ * source at the end. If more sources support the direction of this price move than oppose it, the end price decides.
+ * Otherwise the average of that source before the end decides, or the market goes to the oracle. It goes to the oracle
+ * if two conditions are true. The average confirms the move, and too many sources contradict the move by more than
+ * `agreementBps` (`verdicts.ts`). If the source has no reliable mark within `ownMs` after the end, the first fallback
+ * with marks of both boundaries is judged by these two prices. Markets are never void: while prices are missing, the
+ * market stays undecided, and the decision is retried.
  *
- * Every decision is recorded before the steps that depend on it, and every step can be repeated. So after a
- * restart at any point, the market continues from that point.
+ * Every decision is recorded before the steps that depend on it, and every step can be repeated. So after a restart at
+ * any point, the market continues from that point.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -136,8 +136,8 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
     const known = state.assets.get(asked.asset)
     const question = known?.questions.get(questionKey(asked))
     if (known === undefined || question === undefined) return undefined
-    // Count the answer as one more attempt: if it does not yield a reliable mark, the history is requested again with
-    // growing pauses.
+    // Count this answer as a failed attempt, even if it has a price: the price may not give a reliable mark. In that
+    // case, the history is requested again after a growing pause.
     failed(state, question, context, '')
     question.unknown = observation === undefined
     if (observation !== undefined) {

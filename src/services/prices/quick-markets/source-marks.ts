@@ -1,6 +1,6 @@
 /**
- * Collects the reports of every source about a market's start and end. Decides which reports to wait for, and which
- * sources vote.
+ * Collects the reports (prices) of every source at a market's start and end. Decides which missing reports to wait for,
+ * and which sources have a vote on the outcome.
  */
 
 import type { PriceSource } from '#domain/price-providers.ts'
@@ -15,7 +15,9 @@ import { votesOn } from '#domain/quick-votes.ts'
 import { ask, standing } from './marks.ts'
 import type { AssetState, QuickContext, QuickMarketsState } from './state.ts'
 
-/** A market that has ended, and the judged source's reports of its start and end. */
+/**
+ * A market that has ended. `start` and `end` are reports of the judged source, whose prices would decide the market.
+ */
 export type Judged = {
   readonly quickMarket: QuickMarket
   readonly start: Mark
@@ -24,11 +26,11 @@ export type Judged = {
 
 /**
  * Returns the reports of all sources, or undefined while a report is awaited. A source is present if it reported in the
- * minute before the end.
+ * minute before the end of the market.
  *
- * Waits for exact reports of every present source, for at most 1.5 × `graceMs`. So the verdict depends neither on
- * restarts nor on the order in which reports arrive. Requests an absent source's history once, unless another present
- * source confirms the direction of the judged source's price move.
+ * Waits for exact reports of every present source, at most until 1.5 × `graceMs` after the end. So the verdict depends
+ * neither on restarts nor on the order in which reports arrive. Then, if the prices of no other present source moved
+ * like those of the judged (deciding) source, requests the history of each absent source once.
  */
 export function sourcesOf(
   state: QuickMarketsState,
@@ -57,8 +59,8 @@ export function sourcesOf(
     return isPresent(source) || failures === 0
   }
   /**
-   * Returns whether a report of these sources is awaited. `isAwaited` also requests missing reports, so it is called
-   * for both boundaries, even if the first call returns true.
+   * Returns whether a report of these sources is awaited. Calls `isAwaited` for both boundaries even if the first call
+   * returns true, because `isAwaited` also requests missing reports.
    */
   const areAwaited = (some: readonly PriceSource[]): boolean =>
     some

@@ -73,13 +73,13 @@ export type QuickMarketsOptions = {
   readonly sources: readonly PriceSource[]
   readonly intervalSec: number
   readonly chainId: number
-  /** Matching rule (such as complementary) of markets that are recorded from now on. */
+  /** Matching rule of markets that are recorded from now on, such as `complementary`. */
   readonly matching: Matching
   /** Maximum time from a boundary to an observation that counts for the boundary. */
   readonly withinMs: number
   /**
-   * Maximum time from a source's last report before a boundary to the boundary, and from the boundary to the source's
-   * next report. After a longer silence, a report may have been missed, so the mark is not exact.
+   * Maximum gap from a source's last report before a boundary to the boundary, and from the boundary to the source's
+   * next report. If one of these gaps is longer, a report may have been missed, so the mark is not exact.
    */
   readonly gapMs: number
   /**
@@ -88,13 +88,13 @@ export type QuickMarketsOptions = {
    */
   readonly patienceMs: number
   /**
-   * Time after a boundary from which two rules apply. An inexact mark is accepted if the history has no better one. A
-   * market opens with the mark of another source if the active source has no mark.
+   * Time after a boundary from which weaker marks are accepted. From then on, an inexact mark counts if the source's
+   * history has no better one. A market also opens with the mark of another source if the active source has none.
    */
   readonly graceMs: number
   /** Time after the end of a market from which a fallback may decide it. */
   readonly ownMs: number
-  /** Minimum time between the opening of a market and its end. */
+  /** Minimum remaining time until a market's end. With less time left, the market is not opened. */
   readonly remainingMsMin: number
   /**
    * Pause after the end of a market before its outcome is reported: the chain rejects a report before the end, and the
@@ -104,12 +104,12 @@ export type QuickMarketsOptions = {
   /** Maximum difference between the prices of two sources that agree, as a share. */
   readonly deviationMax: number
   /**
-   * Maximum difference, in basis points, between the judged source's price move and another source's move in the
-   * opposite direction. A source with a larger difference contradicts the judged source. A market can become contested
-   * if at least as many sources contradict the judged source as support it.
+   * Limit for the difference of two price moves, in basis points. A source contradicts the judged source (whose prices
+   * would decide the market) if it moved in the opposite direction and the difference exceeds this limit. A market can
+   * become contested if at least as many sources contradict the judged source as support it.
    */
   readonly agreementBps: number
-  /** First pause between two attempts; it doubles each time, up to the maximum in the next field. */
+  /** First pause between two attempts. The pause doubles each time, up to `retryMsMax`. */
   readonly retryMs: number
   readonly retryMsMax: number
 }

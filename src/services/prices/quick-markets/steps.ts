@@ -25,8 +25,8 @@ export function look(state: QuickMarketsState, known: AssetState, context: Quick
 }
 
 /**
- * Opens the market of the current interval once its strike is known. If the database does not answer, retries the
- * recording without a time limit: the database may have the market already, and a recorded market must be decided.
+ * Opens the market of the current interval once its strike is known. If the database does not answer, repeats the
+ * recording until it succeeds. The market may already be recorded, and every recorded market must be decided later.
  */
 export function open(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
   const { recording } = known
@@ -88,7 +88,8 @@ export function advance(state: QuickMarketsState, row: Row, context: QuickContex
     )
   if (!row.placed) step('place', () => ports.place(quickMarket))
   if (note !== undefined) {
-    // Recording the last step removes the row for good. So close the market first, so that its winners can redeem.
+    // Close the market, so that its winners can redeem, before the database records the last step. After that record, a
+    // restart no longer loads the market, so it would never be closed.
     const isLast = note.onChain === 'reported'
     if (isLast && row.placed && !row.closed) step('close', () => ports.close(quickMarket))
     if (!isLast || row.closed) step('note', () => ports.note({ chainId, marketId, ...note }))
@@ -108,8 +109,8 @@ export function advance(state: QuickMarketsState, row: Row, context: QuickContex
 }
 
 /**
- * Decides the market by its prices. If the verdict is contested, only records the contest; from then on, only the
- * oracle's outcome decides the market.
+ * Decides the market by its prices, or records that it is contested. From then on, only the oracle's outcome decides a
+ * contested market.
  */
 function decide(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { chainId, marketId, contested } = row.quickMarket
@@ -137,8 +138,8 @@ function decide(state: QuickMarketsState, row: Row, context: QuickContext): void
 }
 
 /**
- * Asks the chain, with growing pauses, whether the oracle has decided. Once the database has the decision, notes the
- * market as `reported`.
+ * Asks the chain, with growing pauses, whether the oracle has decided. Once the database has stored the oracle's
+ * decision, notes that the market is `reported` on the chain.
  */
 function awaitOracle(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { quickMarket } = row

@@ -39,8 +39,8 @@ export function strikeOf(
     const mark = reliable(state, known, { source, boundarySec: startSec }, context)
     if (mark !== undefined) return mark
   }
-  // No source has a reliable exact mark. Accept a mark that is some seconds late: without a mark, no market would open.
-  // The mark states its own time.
+  // No source has a reliable mark yet. From `2 * graceMs` on, accept an inexact mark even if the source's history
+  // cannot be read, because otherwise no market would open. The time in the mark shows how late its price is.
   const { graceMs } = state.options
   for (const source of [speaker, ...others]) {
     const asked = { source, boundarySec: startSec }
@@ -54,9 +54,9 @@ export function strikeOf(
 export type Verdict = { readonly resolution: QuickResolution; readonly isContested: boolean }
 
 /**
- * Returns the verdict that the reports so far allow; undefined if more reports may arrive. The source of the strike is
- * judged first. If it gives no verdict within `ownMs` after the end, the first fallback with reports of start and end
- * is judged.
+ * Returns the verdict that the reports so far allow; undefined if more reports may arrive. First judges the market by
+ * the source of its strike. If this gives no verdict within `ownMs` after the end, judges the market by the first
+ * fallback with reports of start and end.
  */
 export function verdictOn(
   state: QuickMarketsState,
@@ -91,10 +91,9 @@ export function verdictOn(
 }
 
 /**
- * Returns a contested verdict if no source has reliable reports of start and end; otherwise the market would wait
- * forever. The verdict uses the first source that has both reports, even if they are unreliable, and whose end price
- * contradicts all other end prices. Returns undefined if there is no such source, or until all histories have been
- * requested.
+ * Returns a contested verdict for a market that would otherwise wait forever, because no source has reliable reports of
+ * both start and end. Uses the first source that has both reports, and whose end price differs too much from all other
+ * end prices. Returns undefined if there is no such source, or while reports may still arrive.
  */
 function implausible(
   state: QuickMarketsState,
@@ -124,18 +123,19 @@ function implausible(
 }
 
 /**
- * Returns the verdict; undefined while reports may still arrive, or if the average is incomplete and the market is not
- * contested.
+ * Returns the verdict on a market by the prices of the judged source, which would decide the market. Returns undefined
+ * while reports may still arrive. Also returns undefined if the average is incomplete and the market is not contested.
  *
- * If more sources vote for the side of the end price than for the other side, the end price decides. Otherwise the
+ * If more sources moved in the direction of the judged source than against it, the end price decides. Otherwise the
  * average of the same source before the end decides, unless the market is contested.
  *
- * The market is contested if two conditions are true. First, at least as many sources contradict the end price by more
- * than `agreementBps` as support it. Second, the average confirms the end price, or reports for the average are still
- * missing when `ownMs` have passed since the end.
+ * The market is contested if two conditions are true. First, at least as many sources contradict the judged source by
+ * more than `agreementBps` as support it. Second, the average gives the same outcome as the end price, or is still
+ * incomplete when `ownMs` have passed since the end.
  *
- * Example with a limit of 10: pyth moves from 100 to 99.6, at the end and on average. Binance and coinbase move from
- * 100 to 100.2. Both contradict pyth by 60 basis points, so the market is contested.
+ * Example with an `agreementBps` of 10: pyth is the judged source and moves from 100 to 99.6, at the end and on
+ * average. Binance and coinbase move from 100 to 100.2. Both contradict pyth by 60 basis points, so the market is
+ * contested.
  */
 function judge(
   state: QuickMarketsState,

@@ -9,8 +9,8 @@ import { newPrices, type PricesPorts, type PricesState } from '../prices.ts'
 const WRITE_MS = 2_000
 const AHEAD_MS_MAX = 2_000
 /**
- * Time between two prices at which the maximum jump without confirmation has doubled. A longer time does not
- * raise the maximum further.
+ * Time between two prices after which the allowed jump (the maximum without confirmation by another provider) has
+ * doubled. After a longer time, the allowed jump stays the same.
  */
 const DRIFT_MS = 600_000
 const PRICES_READ_MAX = 2_000

@@ -86,7 +86,7 @@ export async function startQuickMarkets(ports: {
     onTrouble: (where, error) =>
       log.debug(
         { where, err: error },
-        'a request to the chain or the journal for a quick-market transaction failed',
+        'the transaction of a quick market is delayed: a request to the chain or the journal failed',
       ),
   })
   const nowSec = Math.floor(clock.nowMs() / 1_000)

@@ -11,9 +11,9 @@ import type { Writers } from '#services/kit/kit.ts'
 import type { QuickMarketsPorts } from '../quick-markets/state.ts'
 
 /**
- * Makes the functions that open and close quick markets at their market threads. A market thread refuses a market whose
- * end is in the past, unless it has loaded the market before. A refused market counts as opened, and need not be
- * closed.
+ * Makes the functions that open and close quick markets at their market threads. A market thread refuses a market that
+ * has already ended, unless the thread has loaded it before. The functions treat a refused market like an opened one,
+ * and do not close it later.
  */
 export function makeQuickPlaces(
   marketOf: Writers['marketOf'],

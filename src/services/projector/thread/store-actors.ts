@@ -129,7 +129,10 @@ export function startActors(
     clock,
     loop,
     say: ({ marketId, why }) =>
-      log.warn({ marketId, why }, 'orders of a closed market stay open in the database'),
+      log.warn(
+        { marketId, why },
+        'the database refused a statement, so it still has open orders of a closed market',
+      ),
     state: newOrderEndings({
       end: (marketId) => endOrders(database, marketId),
       find: (after) => marketsToEnd(database, after),

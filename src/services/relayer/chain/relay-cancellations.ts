@@ -32,9 +32,8 @@ export function relayCancellations(
   { accepted }: AcceptedOrders,
 ): RelayCancellations {
   /**
-   * Returns why a cancellation is not worth its gas; undefined if it is worth its gas. The exchange must have accepted
-   * every order, because an order that it has not accepted cannot settle. At least one order must be neither filled nor
-   * withdrawn.
+   * Returns why a cancellation is not worth its gas; undefined if it is. The exchange must have accepted every order,
+   * because an order that it has not accepted cannot settle. At least one order must be neither filled nor withdrawn.
    */
   async function ordersFlaw(operation: CancelOrders): Promise<Rejection | undefined> {
     const { chainId, orders } = operation

@@ -130,8 +130,8 @@ type SignedChecks = {
 }
 
 /**
- * Makes the check of a cancellation: the owner's key, the owner's contract or, for single orders, a delegate must have
- * signed it.
+ * Makes the check of a cancellation. The owner's key must have signed it, or the owner's contract must accept the
+ * signature. For single orders, a delegate may have signed it instead.
  */
 function makeCancellationCheck(
   options: RelayExaminerOptions,

@@ -5,23 +5,26 @@ import type { Claim } from '#domain/relay.ts'
 import type { HeldOrders } from '#domain/trader-hold.ts'
 
 /**
- * Condition that the owner's open orders and unsettled trades must meet before an operation is sent. An approval can be
- * revoked only if no order or trade is a sell. An allowance can be changed, or a bond paid, only if the buys need at
- * most `buysMax`.
+ * Condition on the owner's open orders and unsettled trades; the operation is sent only if the condition is met. An
+ * approval can be revoked only if none of these orders and trades is a sell. An allowance can be changed, or a bond
+ * paid, only if the buys among them need at most `buysMax`.
  */
 export type RelayGuard = {
   /** Kinds of the owner's new orders that market threads refuse until the operation has ended. */
   readonly holds: HeldOrders
   /** Field of the request that the rejection names. */
   readonly field: string
-  /** Maximum amount of stablecoin, in units, that the buys may need. */
+  /** Maximum amount of stablecoin, in units, that the owner's open and unsettled buys may need. */
   readonly buysMax: bigint
 }
 
 /** Result of an examination without objections. */
 export type RelayExamination = {
   readonly claims: readonly Claim[]
-  /** Set if no transaction is needed: the hash of the earlier transaction with this effect, or empty if unknown. */
+  /**
+   * Set if no transaction is needed, because an earlier transaction had the same effect. Contains the hash of the
+   * earlier transaction, or is empty if this hash is unknown.
+   */
   readonly doneBy?: string
   /** True if the relayer pays the bond from its own stablecoin. */
   readonly ownBond: boolean
@@ -39,5 +42,5 @@ export type RelayTrial = {
   readonly gas: number
 }
 
-/** Result of an examination that found no claims, no guard, and no bond for the relayer to pay. */
+/** Result of an examination without objections: no claims, no guard, and no bond that the relayer must pay. */
 export const NOTHING: RelayExamination = { claims: [], ownBond: false }

@@ -47,7 +47,7 @@ const GAS_MARGIN_PERCENT = 25n
 
 /**
  * Minimum gas limit of a market's settlement: twice the cost of a settlement that also reports the payouts. A
- * settlement with too little gas for the report still succeeds, so a gas estimate would be too low.
+ * settlement succeeds even if its gas is too low for the report. So a gas estimate would be too low.
  */
 const SETTLE_GAS_MIN = 400_000n
 
@@ -70,7 +70,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
       for (const lane of lanes) {
         const call = await callOf(operation, lane, ownBond)
         if (isRejection(call)) {
-          // This key cannot pay the bond in stablecoin; another key may.
+          // This key cannot pay the bond in stablecoin. Try the next key.
           refused = call
           continue
         }

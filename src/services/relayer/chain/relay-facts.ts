@@ -74,8 +74,8 @@ export type RelayFacts = {
 }
 
 /**
- * Maximum number of remembered position ids; enough for the few markets of the exchange. Ids are remembered because an
- * id is a point on a curve, which takes a millisecond to compute.
+ * Maximum number of conditions whose position ids are cached, enough for the few markets of the exchange. The ids are
+ * cached because each is a point on a curve, which takes a millisecond to compute.
  */
 const POSITIONS_KNOWN_MAX = 10_000
 const NO_ASSERTION = /^0x0+$/

@@ -56,7 +56,10 @@ export function payoutOf(
     return reject('NOTIONAL_TOO_SMALL', field, detail)
   }
   if (payout > BigInt(Number.MAX_SAFE_INTEGER)) {
-    return wouldRevert(field, 'the payout is larger than this exchange can relay')
+    return wouldRevert(
+      field,
+      'the payout is larger than this exchange can relay: redeem the tokens without the relayer',
+    )
   }
   return { payout: Number(payout), winningOutcome: numerators[0] > 0n ? 0 : 1 }
 }
@@ -70,8 +73,8 @@ export function proposalFlaw(market: MarketFacts): Rejection | undefined {
     const when = `an outcome can be proposed from ${proposableFromSec} on, and the chain's time is ${nowSec} (Unix seconds)`
     return wouldRevert('marketAddress', `the market has not expired yet: ${when}`)
   }
-  // After an assertion's window, the contract may replace an unsettled assertion. The simulation shows whether the
-  // contract would replace it.
+  // An assertion is an earlier proposal. After its dispute window, the contract may replace an unsettled assertion with
+  // the new proposal. The simulation shows whether the contract accepts this.
   if (assertion !== undefined && nowSec < assertion.windowEndsAtSec) {
     return wouldRevert(
       'marketAddress',

@@ -11,9 +11,9 @@ import type { MarketFacts } from './relay-facts.ts'
 const COVERS_ALL = 2n ** 128n
 
 /**
- * Returns the guard of an approval or permit; undefined if no order or trade needs protection. Every permit uses up a
- * nonce, whatever its spender and value. The permits of open orders with the same nonce then become invalid, so the
- * allowance alone has to cover the buys.
+ * Returns the condition under which an approval or permit may be sent; undefined if no order or trade needs protection.
+ * Every permit uses up the owner's next nonce, whatever its spender and value. This makes permits of open orders with
+ * that nonce invalid. So the allowance must cover the owner's buys without these permits.
  */
 export function grantGuard(
   operation: CtfApproval | StablecoinPermit,
@@ -31,8 +31,9 @@ export function grantGuard(
 }
 
 /**
- * Returns the guard of a proposal. Its bond leaves the proposer's balance, and the permit for the bond uses
- * up a nonce. So the buys must not need more than the remaining balance, nor more than the allowance.
+ * Returns the condition under which a proposal may be sent. The bond lowers the proposer's balance. The bond's permit
+ * uses up a nonce, which makes permits of open orders invalid. So the balance after the bond must cover the proposer's
+ * open and unsettled buys, and so must the allowance.
  */
 export function bondGuard({ balance, bond }: MarketFacts, allowance: bigint): RelayGuard {
   const left = balance - bond

@@ -42,8 +42,9 @@ export function makeRedemptionCheck(
       redemptions.map(({ conditionId }) => conditionId),
     )
     if (redemptions.every((redemption, at) => isRedeemed(redemption, conditions[at]!))) {
-      // Everything is redeemed already. If a transaction is known for each redemption, the answer names the last
-      // transaction. An owner who never had tokens has no such transaction.
+      // The owner has no tokens left to redeem. If the transactions of all redemptions are known, answer with the last
+      // of them. If one is unknown, for example because the owner never had tokens, the checks below reject the
+      // request.
       const done = await Promise.all(
         redemptions.map(({ conditionId }) => options.redeemedBy(owner, conditionId)),
       )

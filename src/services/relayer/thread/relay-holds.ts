@@ -27,8 +27,8 @@ const ASK_MS = 2_000
 
 type RelayHolds = {
   /**
-   * Makes every market thread refuse these kinds of new orders. Returns what the owner's open orders and unsettled
-   * trades need.
+   * Makes every market thread refuse new orders of the owner, if they are of the given kind. Returns what the owner's
+   * open orders and unsettled trades need.
    */
   hold(key: RelayKey, owner: Address, orders: HeldOrders): Promise<TraderNeeds | Rejection>
   lift(key: RelayKey): void
@@ -44,7 +44,9 @@ export function makeRelayHolds(
 ): RelayHolds {
   const held = new Map<RelayKey, { readonly owner: Address; readonly orders: HeldOrders }>()
 
-  /** Returns one hold for an owner, with the kinds of orders to refuse for all operations of that owner. */
+  /**
+   * Returns the hold of an owner. It combines the kinds of orders to refuse for all current operations of the owner.
+   */
   function holdOf(owner: Address): TraderHold {
     const orders = new Set<HeldOrders>()
     for (const each of held.values()) if (each.owner === owner) orders.add(each.orders)

@@ -37,7 +37,7 @@ export function makeRelayKnowledge(exchange: {
           const answer = await marketOf(marketId).ask('RecallOrder', asked, ASK_MS)
           if (isUnanswered(answer)) throw away()
           if ('unknown' in answer) return false
-          // The market rejects an order as closed only if it knows the order, so the exchange has accepted the order.
+          // A market answers `ORDER_CLOSED` only for an order that it knows, so the exchange has accepted this order.
           if (isRejection(answer)) return answer.rejected === 'ORDER_CLOSED'
           return true
         }),

@@ -14,7 +14,7 @@ import type { ResolutionDue, ResolutionPorts } from '../resolution.ts'
 
 const PURPOSE = 'resolution'
 /**
- * Minimum gas limit of a settlement. A settlement with too little gas to report the payouts still succeeds, so a gas
+ * Minimum gas limit of a settlement. A settlement succeeds even if its gas is too low to report the payouts. So a gas
  * estimate would be too low.
  */
 const GAS_MIN = 400_000

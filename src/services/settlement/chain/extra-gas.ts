@@ -1,8 +1,8 @@
 /**
- * Computes the maximum gas that each trader can add to a settlement beyond the gas of ordinary fills. Extra gas comes
- * from permits, and from code of the trader's account, which may check a signature (EIP-1271) or run when it receives
- * shares. The gas of a transaction is shared accordingly (`store/reads/settlement-charges.ts`), so honest traders do
- * not pay for the code of others.
+ * Computes the maximum gas that each trader can add to a settlement beyond the gas of ordinary fills. This extra gas
+ * comes from permits, and from code of the trader's account. This code may check a signature (EIP-1271), or run when
+ * the account receives shares. `store/reads/settlement-charges.ts` charges extra gas to the traders in the result, so
+ * that other traders do not pay for it.
  */
 
 import { type Hex, recoverAddress } from 'viem'

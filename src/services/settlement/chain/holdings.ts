@@ -1,8 +1,8 @@
 /**
- * Adds both sides' balances, at the block of the refusal, to a trade that was refused for a low balance. Either a
- * trader never had the funds, or older trades may still bring them (`older-trades.ts`). The balances let settlement
- * distinguish the two cases. A later block is not used: its balances may already include such an older trade, which
- * would then count twice.
+ * Reads the balances of both sides of a trade that was refused for a low balance. The balances show whether a side
+ * never had the funds, or whether older trades may still deliver them (`older-trades.ts`). They are read at the block
+ * of the refusal. The balances at a later block could already include such an older trade, which would then count
+ * twice.
  */
 
 import { headerOf } from '#chain/block-reads.ts'
@@ -21,7 +21,10 @@ export type HoldingsRead = (
   options: { readonly usedPermits: ReadonlySet<OrderHash> },
 ) => Promise<readonly RefusedTrade[]>
 
-/** Reasons of refusals for a low balance. An older trade of the same trader may bring the missing tokens. */
+/**
+ * Reasons with which the contract refuses a trade for a low balance. An older trade of the same trader may bring the
+ * missing tokens.
+ */
 const LACKS_BALANCE: ReadonlySet<string> = new Set([
   'InsufficientCollateral',
   'InsufficientShares',
@@ -53,9 +56,9 @@ export function makeHoldingsRead(
 }
 
 /**
- * Returns the balance of the token that each side delivers and, if the side pays dollars, its allowance. Leaves out a
- * side whose allowance is too low or whose approval is missing, because no older trade can change that. Also leaves out
- * the allowance of a side with an unused permit, because the permit replaces the allowance.
+ * Returns each side's balance of the token that it delivers, and the allowance of a side that pays dollars. Leaves out
+ * a side whose allowance is too low or whose approval is missing, because no older trade can change that. Leaves out
+ * the allowance of a side with an unused permit, because the permit replaces it.
  */
 function holdingsOf(
   trade: TradeToSettle,

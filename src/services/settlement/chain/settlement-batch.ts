@@ -1,18 +1,20 @@
 /**
- * Builds one transaction of the settlement contract: each order once, fills that name their orders by index,
- * and the unused permits of orders that pay dollars. These orders are the buyer's order of an ordinary trade,
- * and both orders of a mint. Each permit comes just before the first fill of its order.
+ * Builds one transaction of the settlement contract. It contains each order once, the fills, which refer to their
+ * orders by index, and the unused permits of orders that pay dollars. In an ordinary trade only the buyer's order pays
+ * dollars, in a mint both orders do. Each permit comes just before the first fill of its order.
  *
- * A permit replaces the existing allowance, and the stablecoin accepts the permits of an owner only in the
- * order of their nonces. So the payments of an owner with a permit in the batch are reordered among
- * themselves: first those that use the earlier allowance, then order by order in the order of the permits'
- * nonces. Every other fill keeps its place, because it may need tokens that another fill brings.
+ * A permit replaces its owner's allowance, and the stablecoin accepts an owner's permits only in the order of their
+ * nonces. So if the batch has permits of an owner, the fills that this owner pays swap places with each other. First
+ * come the fills that use the allowance from before the batch. The fills of orders with permits follow, sorted by
+ * nonce. Every other fill keeps its place, because it may need tokens that another fill brings.
+ *
+ * Example with two orders A and B of one owner. A1 and A2 are the fills of A:
  *
  *     before   A1 (permit 1)  other  B1 (permit 0)  A2
  *     after    B1 (permit 0)  other  A1 (permit 1)  A2
  *
- * A permit also needs the earlier permits of its owner (`spare-permits.ts`), which come just before it. A
- * permit that cannot be encoded is left out, as if the order had none.
+ * If the owner has unused permits with lower nonces (`spare-permits.ts`), they come just before the permit. A permit
+ * that cannot be encoded is left out, as if the order had no permit.
  */
 
 import type {
@@ -25,8 +27,8 @@ import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 
 /**
- * Earlier permits of each owner, in the order of their nonces. The stablecoin accepts a permit of the batch only after
- * the owner's permits with lower nonces.
+ * For each owner, the permits that must come before the owner's permits in the batch, sorted by nonce. The stablecoin
+ * accepts a permit only after all permits of its owner with lower nonces.
  */
 export type EarlierPermits = ReadonlyMap<Address, readonly PermitSignature[]>
 

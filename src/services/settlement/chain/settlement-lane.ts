@@ -57,7 +57,7 @@ export type SettlementUpdate = OpenSettlement &
       }
   )
 
-/** Result of a submission; each trade is in at most one list. */
+/** Result of submitting a batch. Each trade of the batch is in at most one of the lists. */
 export type Submission = {
   /** Trades settled by an earlier transaction with enough confirmations. */
   readonly settled: readonly { readonly tradeId: TradeId; readonly txHash: string }[]
@@ -86,8 +86,8 @@ export type SettlementLane = {
     readonly updates: readonly SettlementUpdate[]
     readonly headNumber: number
     /**
-     * Error of the open transaction with the lowest nonce among those with an error. Empty if no open transaction has
-     * an error.
+     * Error of an open transaction; if several have an error, the error of the transaction with the lowest nonce. Empty
+     * if none has an error.
      */
     readonly trouble: string
     /** Seconds for which an order can still settle after its expiration; infinite until the contract has been read. */
@@ -272,8 +272,8 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     },
     submit,
     async poll() {
-      // Read the grace before polling the sender: the sender returns each update only once, so an error after that poll
-      // would lose updates. If the read fails, the next poll reads the grace again.
+      // Read `graceSec` before polling the sender. The sender returns each update only once, so an error after its poll
+      // would lose the updates. If this read fails, the next poll repeats the read.
       graceSec ??= await contract.delays().then(
         (delays) => delays.graceSec,
         () => undefined,

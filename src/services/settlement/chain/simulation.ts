@@ -1,12 +1,12 @@
 /**
- * Simulates a batch before it is sent, and leaves out refused trades. `settle` returns its verdict on each
- * fill, so one call is enough if all fills would settle. A node that lags may lack tokens that a trader
- * received a moment ago. So if a trade is refused, the call is repeated at the newest block of one node,
- * which must not be older than the newest block seen here. Only refusals of the repeated call count. The
- * remaining trades are simulated again until none is refused, because a fill may need the permit of a
- * refused one.
+ * Simulates a batch before it is sent, and leaves out refused trades. The contract's function `settle` returns a
+ * verdict on each fill, so one call is enough if all fills would settle. A refusal by the first call does not count,
+ * because the node may lag and not have the block in which a trader received the tokens. So the call is repeated at the
+ * newest block of one node, which must not be older than the newest block seen before. The trades that this call
+ * refuses are left out. The remaining trades are simulated again until none is refused, because a fill may need the
+ * permit of a refused trade.
  *
- *     1 2 3 4   at the head: 2 is refused  →  the newest block: 2 is refused  →  1 3 4: good, to be sent
+ *     1 2 3 4   first call: 2 is refused  →  newest block: 2 is refused  →  1 3 4: none is refused, so they are sent
  */
 
 import { formatEther, type Hex } from 'viem'
@@ -36,9 +36,9 @@ export type RefusedTrade = {
   readonly block?: number
   /**
    * Set for a trade that was refused for a low balance: what each side had at `block`. `buyer` and `seller` are the
-   * balances of the tokens that the sides pay with. The balance of a side is absent if its allowance is too low or its
-   * approval is missing. Older trades cannot change that, so the trade must not wait for them. The allowance of a side
-   * is absent if its order has an unused permit, which replaces the allowance.
+   * sides' balances of the tokens that they deliver. A balance is absent if the side's allowance is too low or its
+   * approval is missing: no older trade can change this, so the trade must not wait for older trades. The allowance of
+   * a side is absent if its order has an unused permit, which replaces the allowance.
    */
   readonly has?: {
     readonly buyer?: bigint
@@ -224,8 +224,8 @@ export function makeSimulation(options: SimulationOptions): Simulate {
         fees,
         blockNumber: where.blockNumber,
       })
-      // Repeat the simulation with twice the gas, because the contract's gas use has no bound. To compute the token of
-      // an outcome, the contract tries points of a curve until one fits.
+      // If the call reverts with `TooLittleGas`, repeat it with twice the gas. The gas that the contract needs has no
+      // fixed maximum: to compute the token of an outcome, it tries points of a curve until one fits.
       while ('revert' in result && result.revert.name === 'TooLittleGas' && gas < gasMax) {
         gas = Math.min(gasMax, 2 * gas)
         result = await simulated(where.client, { data, gas, fees, blockNumber: where.blockNumber })
@@ -244,8 +244,8 @@ export function makeSimulation(options: SimulationOptions): Simulate {
         where = await newest(headNumber)
         continue
       }
-      // The stablecoin refuses both sides of a trade: it is halted, or it blocks both accounts. A transfer from another
-      // account shows which of the two is true.
+      // If the stablecoin refuses both sides of a trade, either it is halted or it blocks both accounts. A simulated
+      // transfer of the settlement account shows which of the two is true.
       if (found.some(isUnexplained) && !(await collateralMoves(where))) {
         return { refused, revert: COLLATERAL_STOPPED }
       }
@@ -275,7 +275,10 @@ function without(
   return trades.filter(({ tradeId }) => !left.has(tradeId))
 }
 
-/** Returns the call for these trades, or the trades that cannot be encoded, with the side at fault. */
+/**
+ * Returns the contract call for these trades. If some trades cannot be encoded, returns only these trades, each with
+ * the side at fault.
+ */
 function encoded(
   contract: SettlementContract,
   trades: readonly TradeToSettle[],

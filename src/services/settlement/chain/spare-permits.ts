@@ -1,13 +1,13 @@
 /**
- * Finds earlier permits that a permit in a batch needs. The stablecoin accepts the permits of an owner only
- * in the order of their nonces, so an unused permit blocks all later ones. The order of the unused permit may
- * still rest, may be cancelled, or may have matched a seller without shares. The unused permit is read from
- * the database and sent before the permit that needs it.
+ * Finds the earlier permits that a permit in a batch needs. The stablecoin accepts an owner's permits only in the order
+ * of their nonces, so an unused permit blocks all later permits. A permit is unused if its order still rests, was
+ * cancelled, or matched a seller without shares. Such a permit is read from the database and sent just before the
+ * permit that needs it.
  *
- *     the chain's next nonce is 4; an order with permit 6 settles      4 and 5 are sent along, 3 is used
+ *     Example: the owner's next nonce on chain is 4, and an order with permit 6 settles. Permits 4 and 5 are sent too.
  *
- * At most 32 permits of an owner are sent along. If an owner needs more, the trade fails for lack of
- * allowance, with the owner's side at fault.
+ * At most 32 earlier permits of an owner are sent. If an owner needs more, the trade fails for lack of allowance, with
+ * the owner's side at fault.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -28,7 +28,9 @@ const OF_BATCH_MAX = 96
 type StoredPermit = { readonly owner: Address; readonly permit: PermitSignature }
 
 type SparePermitsOptions = {
-  /** Returns the stored permits of these owners' orders. If several permits have the same nonce, the first is used. */
+  /**
+   * Returns the stored permits of these owners' orders. If several permits have the same nonce, only the first is sent.
+   */
   readonly stored: (owners: readonly Address[]) => Promise<readonly StoredPermit[]>
   /** The next nonce of an owner on chain. */
   readonly nonceOf: (owner: Address) => Promise<bigint>
@@ -66,8 +68,8 @@ export function makeSparePermits({ stored, nonceOf }: SparePermitsOptions): Spar
 }
 
 /**
- * True if a nonce is missing before or between the nonces of these permits; the token would then not accept all of
- * them.
+ * Returns true if the nonces of these permits, counted from `next`, have a gap. The stablecoin would reject the permits
+ * after the gap.
  */
 function hasGap(permits: readonly PermitSignature[], next: bigint): boolean {
   const nonces = new Set(permits.map(({ nonce }) => BigInt(nonce)).filter((nonce) => nonce >= next))
@@ -75,8 +77,8 @@ function hasGap(permits: readonly PermitSignature[], next: bigint): boolean {
 }
 
 /**
- * Returns the next nonce of an owner; `NO_NONCE` if the stablecoin has no function `nonces`, and so no permits. Throws
- * if a node does not answer; the submission is then retried.
+ * Returns the next nonce of an owner. Returns `NO_NONCE` if the stablecoin has no function `nonces`, and therefore
+ * accepts no permits. Throws if a node does not answer. The submission is then retried.
  */
 async function nextNonce(nonceOf: SparePermitsOptions['nonceOf'], owner: Address): Promise<bigint> {
   try {

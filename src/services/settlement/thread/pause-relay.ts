@@ -1,7 +1,8 @@
 /**
- * Shares the pauses of traders among the market threads. A market thread finds pauses in its own log and returns them
- * with its answers to reports. When a market thread is linked, the relay sends all known pauses to this thread, and
- * requests the pauses that the thread knows. So after any restart, every market thread soon has all pauses.
+ * Shares the pauses of traders among the market threads. A paused trader cannot place orders for a while. Each market
+ * thread finds pauses in its own log, and returns them with its answers to reports. When a market thread is linked, the
+ * relay sends it all pauses that the relay knows, and requests the pauses in that thread's log. So after any restart,
+ * every market thread soon has all pauses.
  */
 
 import { isRejection } from '#domain/rejection.ts'
@@ -22,7 +23,7 @@ type PauseRelay = {
   linked(market: MarketRef): void
   /** Adds pauses from the answer to a report. */
   received(pauses: readonly TraderPause[]): void
-  /** Retries requests that got no answer, and drops expired pauses. Must be called every second. */
+  /** Repeats requests for pauses that got no answer, and drops expired pauses. Must be called every second. */
   tick(nowMs: number): void
 }
 

@@ -29,13 +29,13 @@ const PAGE = 50
 const PUBLISH_MAX = 1_000
 const TRADER_BYTES = 96
 /**
- * Maximum time from the end of a transaction until the database has the results of all its trades. After this
- * time, the transaction is charged by the results that are known.
+ * Maximum wait, after a transaction has ended, until the database has the results of all its trades. Traders are
+ * charged once all results are known, or after this wait by the results known so far.
  */
 const DECIDED_WITHIN_MS = 10_000
 /**
- * A read goes back to transactions signed this long before the start of the day. Earlier transactions also ended before
- * that day.
+ * A read includes transactions that were signed up to this long before the start of the day. Transactions signed
+ * earlier are assumed to have ended before the day began.
  */
 const SIGNED_BEFORE_MS = 3_600_000
 
@@ -64,7 +64,7 @@ export type SpendingRelay = {
   tick(nowMs: number): Promise<void>
   /** Returns the traders whose failed fills have used up their gas budget today. */
   barred(chainId: number): ReadonlySet<Address>
-  /** Returns how many traders have used up their budget today, by chain and budget. */
+  /** Returns, for each chain and each budget, how many traders have used up this budget today. */
   spent(): { readonly chainId: number; readonly budget: Budget; readonly traders: number }[]
 }
 

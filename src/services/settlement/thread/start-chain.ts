@@ -56,8 +56,8 @@ type StartParts = {
 export const roleOf = ({ chainId }: { readonly chainId: number }): string => `settlement/${chainId}`
 
 /**
- * Returns the epoch of the lease, by which markets reject reports of earlier holders. The epoch is absent if only one
- * node can hold the lease.
+ * Returns the lease's epoch as a message field. Market threads ignore messages with the epoch of an earlier holder. The
+ * field is absent if only one node can hold the lease.
  */
 export const epochOf = (lease: Lease | undefined): { epoch?: number } =>
   lease === undefined || lease.epoch === 0 ? {} : { epoch: lease.epoch }
@@ -173,8 +173,8 @@ function stateOf(
       },
       keyOf: (trade) => contract.tradeKeyOf(trade),
       report: async (marketId, tradeReport) =>
-        // Report only under a valid lease, because another node may be settling this chain. A report without a lease is
-        // retried.
+        // Send a report only while this node surely holds the lease, because another node may be settling this chain.
+        // Otherwise return `closed`, and the report is retried.
         leases.isSure(role)
           ? report({ marketId, report: tradeReport, ...epochOf(lease) })
           : { unanswered: 'closed' },

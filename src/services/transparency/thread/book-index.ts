@@ -1,7 +1,7 @@
 /**
- * The index of past books. For each full segment of the public log (a fixed number of events or leaves), the index
- * stores the books of the markets that changed. It stores one segment at a time; after a restart it continues after the
- * last stored segment.
+ * The index of past order books. The public log is divided into segments of a limited number of events and leaves. For
+ * each full segment, the index stores the book of every market that changed in the segment, as of the segment's end. It
+ * stores one segment at a time. After a restart, it continues after the last stored segment.
  */
 
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
@@ -88,8 +88,8 @@ export function makeBookIndex({ query, store }: BookIndexPorts): BookIndex {
     async step() {
       for (const { partition, size, nextOffset } of await query('publicTrees', {})) {
         const place = await placeOf(partition)
-        // A tree that is being rebuilt is shorter at first, but gets the same leaves again. The books of these leaves
-        // are already stored.
+        // Skip a tree without leaves after the last stored segment. A tree that is being rebuilt gets the same leaves
+        // again, and the books of these leaves are already stored.
         if (place === undefined || size <= place.leaf) continue
         const isFull =
           nextOffset - place.offset >= SEGMENT_EVENTS || size - place.leaf >= SEGMENT_LEAVES

@@ -69,8 +69,8 @@ export function makeCosigners(ports: CosignerPorts) {
       const pause = Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** cosigner.failures)
       cosigner.failures++
       cosigner.askAtMs = ports.nowMs() + pause
-      // Forget the sizes that this witness has cosigned, because the witness may have other sizes by now. The
-      // first round after the pause submits to this witness again.
+      // Forget which log sizes this witness has cosigned, because they may have changed at the witness. The first round
+      // after the pause then submits every checkpoint to this witness again.
       cosigner.sizes.clear()
       ports.said({ witness, why: error instanceof Error ? error.message : String(error) })
     }
@@ -132,8 +132,8 @@ async function submit(
     return lines
   }
   throw new Error(
-    'the witness rejected two requests: each time, the number of entries that it has cosigned was not the ' +
-      'number in the request',
+    'the witness rejected two requests: each request named another number of cosigned entries than ' +
+      'the witness has',
   )
 }
 

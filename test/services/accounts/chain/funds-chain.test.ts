@@ -91,7 +91,7 @@ after(async () => {
 
 const touchedBy = ({ touched }: FundsStep): Address[] => [...touched].sort()
 
-test('the balances of an account are read as of one block', async (t) => {
+test('the funds reader returns all balances and approvals of an account as of the same block', async (t) => {
   const { ann, bob, stranger, chain, collateral, conditionalTokens, settlement, marketId } = world
   const funds = await world.reader()
   const at = await funds.step(world.watched())
@@ -204,7 +204,7 @@ test('the balances of an account are read as of one block', async (t) => {
   )
 })
 
-test('new blocks show which accounts have changed', async (t) => {
+test('the funds reader lists the accounts whose funds changed in new blocks', async (t) => {
   const { ann, bob, stranger, chain, collateral, conditionalTokens, settlement } = world
   const { watched, counted, proxy, marketId } = world
   const funds = await world.reader()
@@ -437,7 +437,7 @@ test('the accounts thread uses another Ethereum node if one fails', async () => 
   assert.deepEqual(touchedBy(after), [of(ann)])
 })
 
-test('blocks that a reorg replaces are reported', async (t) => {
+test('after a reorg, the funds reader reports from which block on the chain was replaced', async (t) => {
   const { ann, bob, stranger, watched, proxy } = world
   const funds = await world.reader()
   const step = () => funds.step(watched())

@@ -18,7 +18,7 @@ const AWAY = new Fault('STORE_AWAY', 'no database', { retryable: true })
 /** The result of an `eth_call` for a market that does not exist yet. */
 const NO = `0x${'0'.repeat(64)}`
 
-describe('the quick-market lane sends transactions to the chain and follows them until they end', () => {
+describe('the price service creates each quick market by a transaction, and follows the transaction until it ends', () => {
   let f: LaneFixture
   let clock: SimulatedClock
   let restore: () => Promise<void>
@@ -88,7 +88,7 @@ describe('the quick-market lane sends transactions to the chain and follows them
       assert.equal(await f.pendingCount(), count)
     })
 
-  it('a request to create a quick market is answered when its transaction is mined, even if the journal is unavailable', async (t) => {
+  it('the request for a quick market is answered once its transaction is mined, even if the journal fails', async (t) => {
     const lane = start()
     t.after(() => lane.stop())
     const created = [lane.create(market(1)), lane.create(market(2))]
@@ -115,7 +115,7 @@ describe('the quick-market lane sends transactions to the chain and follows them
     )
   })
 
-  it('a repeated request to create a quick market sends a new transaction after the first one is mined', async (t) => {
+  it('if a quick market is requested again after its transaction was mined, a new transaction is sent', async (t) => {
     const lane = start()
     t.after(() => lane.stop())
     const first = lane.create(market(1))

@@ -59,7 +59,7 @@ function group(): {
   }
 }
 
-test('the price service uses the primary source while its prices are recent, then the fallback sources in order', () => {
+test('the price service uses the primary source while its prices are recent, and otherwise the first recent fallback', () => {
   const { round } = group()
   assert.equal(round({ pyth: 100, binance: 100, coinbase: 100 }), 'pyth')
   assert.equal(round({ binance: 100, coinbase: 100 }, 9), 'pyth')
@@ -68,7 +68,7 @@ test('the price service uses the primary source while its prices are recent, the
   assert.equal(round({}, 11), undefined)
 })
 
-test('after a start, the price service gives the primary source limited time before it uses a fallback source', () => {
+test('after a start, the price service waits some seconds for the primary source before using a fallback', () => {
   const { round } = group()
   assert.equal(round({ binance: 100 }, 14), undefined)
   assert.equal(round({ binance: 100 }, 3), 'binance')
@@ -89,7 +89,7 @@ test('a price source that recovers is used again only after it has been healthy 
   assert.equal(round({ pyth: 100, binance: 100 }, 2), 'pyth')
 })
 
-test('a primary price source that fails repeatedly does not make the price service switch back and forth', () => {
+test('if the primary price source keeps failing and returning, the fallback source stays in use', () => {
   const { round } = group()
   round({ pyth: 100, binance: 100 }, 20)
   const seen: (PriceSource | undefined)[] = []
@@ -115,15 +115,16 @@ test('while no majority of price sources agrees, no price is published', () => {
   assert.equal(round({ pyth: 100, binance: 103 }), undefined)
   assert.equal(why(), 'the providers disagree')
   assert.equal(round({ pyth: 100, binance: 103 }, 100), undefined)
-  // If two sources contradict each other and one falls silent, the other still does not count: it may be the wrong one.
+  // Pyth and Binance contradict each other, and Binance falls silent. Pyth is still not used, because Pyth may be the
+  // wrong source.
   assert.equal(round({ pyth: 100 }, 100), undefined)
-  // A third source decides, and becomes active itself if it agrees with another.
+  // Coinbase decides as the third source. Once it agrees with Pyth, either of them can become active.
   assert.equal(round({ pyth: 100, coinbase: 108 }, 30), undefined)
   assert.equal(round({ pyth: 100, coinbase: 100.2 }, 14), 'coinbase')
   assert.equal(round({ pyth: 100, coinbase: 100.2 }, 20), 'pyth')
 })
 
-test('a suspect price source cannot make another price source suspect', () => {
+test('a source with a deviating price does not stop the use of another source', () => {
   const { round } = group()
   round({ pyth: 100, binance: 100, coinbase: 100 }, 20)
   round({ pyth: 100, binance: 100, coinbase: 104 }, 5)
@@ -162,7 +163,7 @@ test('the allowed price jump grows with the age of the last accepted price', () 
   assert.equal(say('pyth', 106, { atMs: nowMs() }), 'accepted')
 })
 
-test('a price far from the last accepted price needs a second provider, however old the last price is', () => {
+test('a large price change needs confirmation by a second provider, even if the last price is old', () => {
   const { say, round, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 86_400_000)
   assert.equal(say('coinbase', 119), 'jump')

@@ -66,7 +66,7 @@ function assertTrue({ simulator }: PriceServer, observations: readonly Observati
   }
 }
 
-test('simulated price providers push prices that agree with their history', async (t) => {
+test('each simulated price provider reports the same prices in its stream and in its history', async (t) => {
   const { server, feeds, observed } = await start(t)
   assertTrue(server, observed)
   for (const feed of feeds) {
@@ -87,7 +87,7 @@ test('simulated price providers push prices that agree with their history', asyn
   }
 })
 
-test('a price feed drops invalid prices, and accepts valid prices again without a restart', async (t) => {
+test('after a provider sent garbage or dropped its connections, its price feed recovers without a restart', async (t) => {
   const { server, observed, troubles, since } = await start(t)
   for (const fault of ['garbage', 'drop'] as const) {
     for (const source of PRICE_SOURCES) server.simulator.setFault(source, fault)
@@ -110,7 +110,7 @@ test('a price feed drops invalid prices, and accepts valid prices again without 
   }
 })
 
-test('a price feed polls a provider that stops pushing, and does not make the polled prices look newer', async (t) => {
+test('a price feed polls a provider that stops pushing, and polled prices keep their original times', async (t) => {
   const { server, troubles, since } = await start(t)
   for (const source of PRICE_SOURCES) server.simulator.setFault(source, 'stall')
   const stalledAtMs = systemClock.nowMs()
@@ -139,7 +139,7 @@ test('a price feed polls a provider that stops pushing, and does not make the po
   })
 })
 
-test('without an API key, the feed of the provider Pyth reports that the provider refuses its requests', async (t) => {
+test('without an API key, the Pyth price feed reports that the provider refuses its requests', async (t) => {
   const { server } = await start(t)
   const troubles: string[] = []
   const [pyth] = makeFeeds({ ...server.feeds, pyth: { ...server.feeds.pyth, apiKey: '' } }, () => ({

@@ -213,7 +213,7 @@ test('a price feed closes the connection to a silent provider, even if the provi
   await eventually(() => assert.ok(open() <= 1, `${open()} are open`))
 })
 
-test('a price whose confidence interval is smaller than its last decimal is accepted', async (t) => {
+test('a price with a confidence interval below the smallest price unit is accepted', async (t) => {
   const { port, ports } = await provider(t, {
     answers: (_request, response) => void response.end(pythUpdate({}, '12', -10)),
   })
@@ -222,7 +222,7 @@ test('a price whose confidence interval is smaller than its last decimal is acce
   assert.equal(found?.price, 1.005e8)
 })
 
-test('redirects of a price provider are not followed, because only configured addresses are used', async (t) => {
+test('a price feed does not follow a provider’s redirect to an address that is not configured', async (t) => {
   const trade = () => JSON.stringify([{ p: '7', T: systemClock.nowMs() }])
   let asked = 0
   const elsewhere = await provider(t, {

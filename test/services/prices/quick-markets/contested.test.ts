@@ -25,8 +25,9 @@ async function played(start: Usd, end: Usd): Promise<World> {
 const stepsOf = ({ calls }: World): string[] =>
   calls.filter((call) => !call.startsWith('history') && call !== 'ask oracle')
 
-test('a quick market is contested if two other price sources contradict its own source by more than the bound', async () => {
-  // Pyth is 0.4 % too low during the last minute, in its last price and in its average.
+test('a quick market is contested if two sources contradict its own source by more than the allowed difference', async () => {
+  // During the last minute, the price of Pyth is 0.4 % below the start price. This lowers both its end price and its
+  // average.
   const it = await played(
     { pyth: 100, binance: 100, coinbase: 100 },
     { pyth: 99.6, binance: 100.2, coinbase: 100.2 },
@@ -73,7 +74,7 @@ test('a contested quick market ends with the oracle’s outcome and still shows 
   )
 })
 
-test('a contested quick market stays contested after the exchange is killed, whatever prices are reported later', async () => {
+test('a contested quick market stays contested after kills, even if later prices would decide it', async () => {
   for (const step of ['contest', 'open to oracle', 'note', 'ask oracle', 'decide', 'close']) {
     const it = world()
     await it.speaker('pyth')
@@ -84,7 +85,8 @@ test('a contested quick market stays contested after the exchange is killed, wha
     await it.until(905, { pyth: 99.6, binance: 100.2, coinbase: 100.2 })
     it.oracle.set(it.market()!.marketId, YES)
     it.restart()
-    // With these histories the market's own source could decide, because now the price of every source fell.
+    // According to these histories, the price of every source fell. So Pyth, the market's own source, could now decide
+    // the outcome. But the market must stay contested.
     for (const source of ['pyth', 'binance', 'coinbase']) it.past.set(`${source} 900`, 99.5)
     await it.until(910, { pyth: 99.5, binance: 99.5, coinbase: 99.5 })
     await it.pass(60)
@@ -222,7 +224,7 @@ test('after an outage at a market’s end, the exchange reads every source’s p
   )
 })
 
-test('a quick market whose contradicted source lacks prices of the last minute is contested after a wait', async () => {
+test('if another source contradicts a source without last-minute prices, its quick market is contested after a wait', async () => {
   const it = world()
   await it.speaker('pyth')
   await it.until(830, { pyth: 100, binance: 100 })
@@ -236,7 +238,7 @@ test('a quick market whose contradicted source lacks prices of the last minute i
   assert.equal(it.market()?.contested?.outcome, NO)
 })
 
-test('if a market’s only two end prices are too far apart, the market is contested once the wait for fallback sources ends', async () => {
+test('if the only two end prices are too far apart, the quick market is contested after a wait', async () => {
   const it = world()
   await it.speaker('binance')
   await it.until(895, { pyth: 100, binance: 100, coinbase: 100 })
@@ -258,7 +260,7 @@ test('if a market’s only two end prices are too far apart, the market is conte
   )
 })
 
-test('if a third source confirms one of two distant end prices, that price decides the market', async () => {
+test('if a third source confirms one of two distant end prices, that price decides the quick market', async () => {
   const it = world()
   await it.speaker('binance')
   await it.until(895, { pyth: 100, binance: 100, coinbase: 100 })

@@ -11,17 +11,16 @@ import { START_SEC, world } from './quick-world.ts'
 const AVERAGED = [840, 850, 860, 870, 880, 890]
 const SEEDS = seedsOf(1, 2, 3, Math.floor(Math.random() * 2 ** 31))
 
-test('if sources disagree on whether the price rose, the average of the last minute decides instead of the last price', async () => {
+test('if price sources disagree on the direction, the last minute’s average price decides the quick market', async () => {
   const { until, speaker, market } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100.5 })
   await until(860, { pyth: 99.5, binance: 100.25 })
   await until(899, { pyth: 100.25, binance: 100.25 })
-  // The third source was unavailable, and its history has no price.
+  // Coinbase, the third source, never reports a price, and its history has none.
   await until(904, { pyth: 100.25, binance: 100.25 })
   const { source, start, end, outcome, sources, average } = market()!.resolution!
-  // The average of the last minute is taken over the prices 99.5 at 840, 850 and 860 s, and 100.25 at 870, 880 and 890
-  // s.
+  // The average of the last minute uses six prices: 99.5 at 840, 850 and 860 s, and 100.25 at 870, 880 and 890 s.
   assert.deepEqual(
     [source, start.price, end.price, average?.price, outcome],
     ['pyth', 100e8, 100.25e8, 99.875e8, NO],
@@ -44,20 +43,20 @@ test('if sources disagree on whether the price rose, the average of the last min
   )
 })
 
-test('a price source with a constant offset from the other sources still agrees on the price’s direction', async () => {
+test('each source’s direction is measured from its own start price, so a constant price offset does not matter', async () => {
   const { until, speaker, market } = world()
   await speaker('pyth')
-  // Binance is half a percent above the others all the time. Each source compares with its own start price,
-  // so the prices of both Pyth and Binance fell.
+  // Binance is half a dollar above Pyth at the start and at the end. So the end price of Binance is above the strike.
+  // But each source is compared with its own start price, and both prices fell.
   await until(0, { pyth: 100, binance: 100.5, coinbase: 100 })
   await until(899, { pyth: 101, binance: 101, coinbase: 101 })
   await until(900, { pyth: 99.75, binance: 100.25, coinbase: 100 })
   const { outcome, average, sources } = market()!.resolution!
-  // A source with an unchanged price counts for neither side.
+  // The price of Coinbase did not change, so Coinbase supports neither outcome.
   assert.deepEqual([outcome, average, sources?.length], [NO, undefined, 3])
 })
 
-test('a quick market is decided only after all price sources have reported', async () => {
+test('a quick market is not decided while the history of one price source cannot be read', async () => {
   const { until, speaker, market, pass, say, past } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100, coinbase: 100 })
@@ -66,7 +65,7 @@ test('a quick market is decided only after all price sources have reported', asy
   await pass(1)
   await say('pyth', 100.25)
   await say('binance', 99.75)
-  // The third source reported a price before the end, and its history cannot be read now.
+  // Coinbase has reported no price since the end, and its history cannot be read now. So the market is not decided yet.
   await pass(20)
   assert.equal(market()?.resolution, null)
   past.set('coinbase 900', 99.75)
@@ -157,7 +156,7 @@ async function play(
   const lines = new Map<PriceSource, number>()
   for (let sec = -9; sec <= 1_000; sec++) {
     await pass(1)
-    // Reports near the two boundaries matter most, so faults happen there.
+    // Only reports near the start and the end matter, so faults happen only then.
     const isNear = (sec > 820 && sec < 930) || sec < 30
     if (isNear && trouble?.chance(0.04)) {
       restart()
@@ -182,7 +181,7 @@ async function play(
 }
 
 for (const seed of SEEDS) {
-  test(`quick markets with prices near the start price follow the documented rule, even after restarts, TEST_SEED=${seed}`, async (t) => {
+  test(`random quick markets near the start price agree with a reference implementation, despite restarts, TEST_SEED=${seed}`, async (t) => {
     const random = randomFrom(seed)
     let [byMean, contested] = [0, 0]
     for (let round = 0; round < 6; round++) {

@@ -1,7 +1,7 @@
 /**
- * Simulates days of quick markets, or only the first hours of each day: `npm run soak -- quick-days [days] [seed]
- * [hours]`. Each day has the next seed. Prints one line per day. The first day that fails prints its seed and ends the
- * run. The run has its own process, because the test runner tracks every promise, and a day has millions.
+ * Simulates days of quick markets: `npm run soak -- quick-days [days] [seed] [hours]`. With `hours`, simulates only the
+ * first hours of each day. The seed increases by one per day. Prints one line per day. If a day fails, prints its seed
+ * and stops. The run has its own process, because the test runner tracks every promise, and a day creates millions.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'

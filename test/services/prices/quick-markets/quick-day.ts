@@ -77,7 +77,7 @@ export type Day = {
   readonly simulator: PriceSimulator
   readonly restarts: number
   readonly faults: number
-  /** Intervals in which the exchange was down so long that no market could open. */
+  /** Assets and intervals without a market, because the exchange was down for too long. */
   readonly missed: Set<string>
   /** Number of published prices. */
   readonly published: number
@@ -208,8 +208,8 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
             chain.contested.add(marketId)
             return `0x${'33'.repeat(32)}`
           }),
-        // Returns the source's outcome in place of the decision of the oracle's voters, who would judge by
-        // the real price.
+        // The oracle's voters would judge by the real price. To keep the test simple, this stub returns the outcome of
+        // the market's source instead.
         outcomeOnChain: ({ marketId, contested }) =>
           unsure(async () => {
             assert.ok(chain.contested.has(marketId))
@@ -369,7 +369,8 @@ export function assertDay(day: Day): void {
         .filter((mark) => mark !== null)
       const averaged = resolution.average?.marks ?? []
       for (const mark of [strike, resolution.start, resolution.end, ...others, ...averaged]) {
-        // An inexact mark is a later report of its source, at most a minute after the boundary.
+        // A mark is a price that a source reported for a boundary. An exact mark is the price at the boundary. Any
+        // other mark is a later report, at most a minute after the boundary.
         const atMs = mark.exact ? mark.boundarySec * 1_000 : mark.atMs
         const truth = simulator.tickAt(mark.source, asset, atMs)
         assert.equal(mark.price, truth.price, `${label}: ${JSON.stringify(mark)}`)

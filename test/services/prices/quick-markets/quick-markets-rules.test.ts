@@ -17,7 +17,8 @@ test('a quick market takes its start and end prices from the price source that i
   await speaker('binance')
   await until(900, { pyth: 101, binance: 100.9 })
   const { source, start, end, outcome } = market()!.resolution!
-  // If the end price equals the start price the outcome is YES, even if another source is active by then.
+  // The end price equals the start price, so the outcome is YES. The market keeps its source Pyth, although Binance has
+  // become active.
   assert.deepEqual([source, start.price, end.price, outcome], ['pyth', 101e8, 101e8, 0])
   await until(905, { pyth: 1, binance: 1 })
   assert.equal(market()?.onChain, 'reported')
@@ -29,7 +30,7 @@ test('a quick market takes its start and end prices from the price source that i
   assert.ok(!calls.some((call) => call.startsWith('history')), 'nobody had to be asked')
 })
 
-test('a recorded quick market keeps its matching rule when the setting for new markets changes', async () => {
+test('a quick market keeps its matching mode when the setting for new markets changes', async () => {
   const { until, speaker, broken, rules, restart, market } = world()
   restart({ matching: 'complementary' })
   broken.add('create')
@@ -37,7 +38,7 @@ test('a recorded quick market keeps its matching rule when the setting for new m
   await until(1, { pyth: 100 })
   assert.deepEqual(rules, ['book complementary'])
   assert.equal(market()?.matching, 'complementary')
-  // Before the market is on the chain, the exchange restarts with another matching rule for new markets.
+  // The exchange restarts before the market is created on the chain. New markets now get another matching rule.
   restart({ matching: 'same-outcome' })
   broken.delete('create')
   await speaker('pyth')
@@ -56,7 +57,7 @@ test('a market whose end price is just below its start price resolves to NO', as
   assert.equal(market()?.resolution?.outcome, 1)
 })
 
-test('if a source reports no price at a market’s start, the exchange reads the start price from the source’s history', async () => {
+test('if no price arrives at a quick market’s start, the start price comes from the source’s history', async () => {
   const { until, speaker, market, past, say, pass } = world()
   past.set('pyth 0', 100.25)
   await speaker('pyth')
@@ -68,7 +69,7 @@ test('if a source reports no price at a market’s start, the exchange reads the
   assert.deepEqual([price, via, exact], [100.25e8, 'history', true])
 })
 
-test('if a source reconnects at a market’s start, the exchange reads the start price from the source’s history', async () => {
+test('if a source reconnects at a quick market’s start, the start price comes from the source’s history', async () => {
   const { until, speaker, market, past, say, pass } = world()
   past.set('pyth 0', 100.25)
   await speaker('pyth')
@@ -82,7 +83,7 @@ test('if a source reconnects at a market’s start, the exchange reads the start
 
 for (const usd of [undefined, 150]) {
   const what = usd === undefined ? 'an unreadable report' : 'a report that is refused'
-  test(`after ${what} at a market’s start, the exchange reads the start price from the source’s history`, async () => {
+  test(`after ${what} at a quick market’s start, the start price comes from the source’s history`, async () => {
     const { until, speaker, market, past, say, miss, pass } = world()
     past.set('pyth 0', 100.5)
     await speaker('pyth')
@@ -96,7 +97,7 @@ for (const usd of [undefined, 150]) {
   })
 }
 
-test('after a source repeats an old price at a market’s start, the source’s next price is the start price', async () => {
+test('an old price repeated at a quick market’s start is ignored in favour of the next price', async () => {
   const { until, speaker, market, say, miss, pass } = world()
   await speaker('pyth')
   await until(-1, { pyth: 100 })
@@ -106,7 +107,7 @@ test('after a source repeats an old price at a market’s start, the source’s 
   assert.equal(market()?.strike.exact, true)
 })
 
-test('if a source has no price history, its first price near the start is used after a wait and marked as inexact', async () => {
+test('if a source has no history, a quick market uses its next price and marks it inexact', async () => {
   const { until, speaker, market, say, pass } = world()
   await speaker('pyth')
   await until(-6, { pyth: 100 })
@@ -118,7 +119,7 @@ test('if a source has no price history, its first price near the start is used a
   assert.deepEqual([market()?.strike.price, market()?.strike.exact], [100.9e8, false])
 })
 
-test('a quick market that could not open in time is skipped', async () => {
+test('a quick market is not opened if its start price becomes known only shortly before its end', async () => {
   const { until, speaker, market, past, pass } = world()
   await speaker('pyth')
   await until(-6, { pyth: 100 })
@@ -128,7 +129,7 @@ test('a quick market that could not open in time is skipped', async () => {
   assert.equal(market(), undefined)
 })
 
-test('if a market’s source has no end price, the first fallback source with a start and an end price decides', async () => {
+test('if a market’s source has no end price, a fallback source with start and end prices decides', async () => {
   const { until, speaker, market, past, pass } = world()
   past.set('pyth 900', 'away')
   await speaker('pyth')
@@ -177,7 +178,7 @@ test('an end price that two other sources contradict does not decide a market', 
   )
 })
 
-test('if no other source confirms the end price of a market’s source, a fallback source decides the quick market', async () => {
+test('if two sources contradict a market’s own source throughout the wait, a fallback source decides the market', async () => {
   const { until, speaker, market, past, pass } = world()
   await speaker('pyth')
   await until(899, { pyth: 100, binance: 100.1, coinbase: 100.2 })
@@ -218,7 +219,7 @@ test('every step of a quick market is retried until it succeeds, and continues a
   assert.equal(market()?.id, 1)
 })
 
-test('a quick market is opened and resolved although the answer to its first database write was lost', async () => {
+test('if the answer to a quick market’s first database write is lost, the market still opens and resolves', async () => {
   const { until, speaker, market, unanswered, pass, past } = world()
   past.set('pyth 0', 100)
   past.set('pyth 900', 101)
@@ -240,8 +241,8 @@ test('an end price read from a source’s history is compared with other sources
   await until(10, { pyth: 100 })
   await pass(1_000)
   restart()
-  // After an outage at the market's end, prices come from histories only. The history of the strike's source has an
-  // absurd price.
+  // No source reported at the market's end, so end prices come from histories only. Pyth, the source of the strike, has
+  // an absurd price in its history.
   past.set('pyth 900', 1_000)
   past.set('binance 0', 100)
   past.set('binance 900', 99)

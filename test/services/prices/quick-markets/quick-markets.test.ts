@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { WHOLE } from '../../../support/sample.ts'
 
 /**
- * Seeds of days on which the exchange returns after an outage of half an hour and finds a single provider, whose prices
- * are wrong. On the first day this happens within an hour, on the second day late in the evening.
+ * Seeds of two days that failed before. After an outage of half an hour, only one provider is available, and this
+ * provider reports wrong prices. On the first day this happens in the first hour, on the second day in the evening.
  */
 const KNOWN = [{ seed: '323641', hours: 2 }, ...(WHOLE ? [{ seed: '321828583', hours: 24 }] : [])]
 /** The beginning of a random day; `npm run soak -- quick-days` runs any number of whole days. */

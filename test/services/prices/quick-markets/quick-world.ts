@@ -39,7 +39,7 @@ export const OPTIONS: QuickMarketsOptions = {
 }
 
 export type World = {
-  /** Prices in the providers' histories, in USD, by source and boundary. */
+  /** Prices in the providers' histories, in USD, by source and second; `away` if a history cannot be read. */
   readonly past: Map<string, number | 'away'>
   readonly rows: Map<MarketId, QuickMarket>
   /** Decisions of the oracle. */
@@ -48,12 +48,12 @@ export type World = {
   readonly calls: string[]
   /** Steps that fail. */
   readonly broken: Set<string>
-  /** Steps that are carried out, but whose answer is lost. */
+  /** Names of steps that are carried out but throw, as if their answer was lost. */
   readonly unanswered: Set<string>
   say(source: PriceSource, usd: number, fields?: Partial<Observation>): Promise<void>
   /**
-   * Delivers a report that the feed has rejected. The report is for the current time, unless `fields` has another time.
-   * Without `usd`, the report was unreadable.
+   * Tells the market that the feed rejected a report of this source. The rejected report has the current time, unless
+   * `fields` has another. Without `usd`, the report was unreadable.
    */
   miss(source: PriceSource, usd?: number, fields?: Partial<Observation>): Promise<void>
   speaker(source: PriceSource | undefined): Promise<void>
@@ -61,7 +61,10 @@ export type World = {
   pass(seconds: number): Promise<void>
   /** Delivers these prices each second, until this many seconds after the start. */
   until(second: number, prices: Partial<Record<PriceSource, number>>): Promise<void>
-  /** Matching rules with which markets were opened, in order, such as `book complementary` or `chain complementary`. */
+  /**
+   * The matching rule of each step that opened a market, in order. `book complementary` is an opened book, and `chain
+   * complementary` a created contract.
+   */
   readonly rules: string[]
   /** Restarts with only the stored records, and with other settings if given. */
   restart(changed?: Partial<QuickMarketsOptions>): void

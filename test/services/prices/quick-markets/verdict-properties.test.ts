@@ -1,5 +1,6 @@
 /**
- * Tests properties of every verdict, whatever the sources report. The marks are random, and the rule is the real one.
+ * Tests properties that every verdict on a quick market must have. The reported prices (marks) are random, and the real
+ * code gives the verdict.
  */
 
 import assert from 'node:assert/strict'
@@ -70,7 +71,10 @@ const liar: fc.Arbitrary<Said> = fc.record({
   minute: fc.array(silence, { minLength: MINUTE.length, maxLength: MINUTE.length }),
   end: silence,
 })
-/** Two honest sources: their prices moved in the same direction by more than the bound, and are near each other. */
+/**
+ * Two honest sources. Their prices move in the same direction, each by more than `BOUND`, and their start prices are
+ * close to each other.
+ */
 const honest = fc
   .record({
     isUp: fc.boolean(),
@@ -94,7 +98,7 @@ const honest = fc
   }))
 const times = fc.constantFrom(0, 1_999, 5_000, 89_999, 95_000, 599_999, 700_000)
 
-test('one price source never decides a quick market against two sources that agree within the bound', () => {
+test('two price sources that agree within the allowed difference are never overruled by the third source', () => {
   let [decided, contested] = [0, 0]
   fc.assert(
     fc.property(
@@ -104,7 +108,7 @@ test('one price source never decides a quick market against two sources that agr
         const saids = [a, b].toSpliced(liarAt, 0, lie)
         const marks = PRICE_SOURCES.flatMap((source, at) => marksOf(source, saids[at]!))
         const source = PRICE_SOURCES[strikeAt]!
-        // A market opens only with a mark of its start.
+        // A market opens only with a start price of its own source. If there is none, the case is skipped.
         const strike = marks.find((one) => one.source === source && one.boundarySec === START_SEC)
         fc.pre(strike !== undefined)
         const verdict = verdictOf(marks, strike, afterMs)

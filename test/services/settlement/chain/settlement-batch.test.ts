@@ -36,8 +36,8 @@ function trade(bought: VerifiedOrder): TradeToSettle {
 }
 
 /**
- * Returns the batch as text, such as `Ann1+ Bob1 Ann1`: the buys of its fills in order. A `+` marks a fill before which
- * the batch uses the permit of the buy.
+ * Returns the batch as text, such as `Ann1+ Bob1 Ann1`: the buys of its fills, in order. A `+` means that the batch
+ * uses the buy's permit before this fill.
  */
 function written(buys: readonly VerifiedOrder[], used: readonly string[] = []): string {
   const { orders, fills, permits } = batchOf(buys.map(trade), new Set(used as OrderHash[]))
@@ -55,13 +55,13 @@ function written(buys: readonly VerifiedOrder[], used: readonly string[] = []): 
     .join(' ')
 }
 
-test('a permit is used before the first fill of its order, and is sent once', () => {
+test('a settlement batch puts an order’s permit before the order’s first fill, and only once', () => {
   const ann = buy('Ann1', 0)
   assert.equal(written([buy('Bob1'), ann, buy('Bob1'), ann]), 'Bob1 Ann1+ Bob1 Ann1')
   assert.equal(written([ann, ann], ['Ann1']), 'Ann1 Ann1')
 })
 
-test('a settlement batch sorts one buyer’s orders by permit nonce, and keeps the places of other orders', () => {
+test('a settlement batch sorts one buyer’s fills by permit nonce, and keeps the places of other fills', () => {
   const [first, second] = [buy('Ann1', 9), buy('Ann2', 10)]
   const bob = buy('Bob1', 3)
   assert.equal(
@@ -70,7 +70,7 @@ test('a settlement batch sorts one buyer’s orders by permit nonce, and keeps t
   )
 })
 
-test('fills that use the existing allowance come before the permit that replaces it', () => {
+test('in a settlement batch, a buyer’s fills from the existing allowance come before the buyer’s new permit', () => {
   const [old, plain, fresh] = [buy('Ann1', 1), buy('Ann2'), buy('Ann3', 2)]
   assert.equal(written([fresh, old, plain, fresh], ['Ann1']), 'Ann1 Ann2 Ann3+ Ann3')
 })
@@ -93,12 +93,15 @@ test('settlement sends the permits of both buyers of a mint after the fills that
   )
 })
 
-test('a batch without permits keeps the order of its trades', () => {
+test('a settlement batch without permits keeps the sequence of its trades', () => {
   const [a, b] = [buy('Ann1'), buy('Bob1')]
   assert.equal(written([b, a, b]), 'Bob1 Ann1 Bob1')
 })
 
-/** Adds stored permits of Ann's other orders with nonces from 0; the chain has used `used` of them. */
+/**
+ * Batches the trades. Each owner has `stored` further permits, from other orders, with nonces from 0. The chain has
+ * used the first `used` of them. Returns the nonces of the sent permits, and the trades that fit.
+ */
 async function withSpare(trades: readonly TradeToSettle[], { stored = 0, used = 0 }) {
   const spare = makeSparePermits({
     stored: async (owners) =>
@@ -115,7 +118,7 @@ async function withSpare(trades: readonly TradeToSettle[], { stored = 0, used = 
   return { nonces: permits.map(({ permit }) => Number(permit.nonce)), fitting }
 }
 
-test('a permit is sent together with all unused earlier permits of its owner, each once', async () => {
+test('settlement sends a permit together with all unused earlier permits of its owner, each once', async () => {
   const trades = [trade(buy('Ann1', 9)), trade(buy('Ann2', 10))]
   const all = await withSpare(trades, { stored: 9 })
   assert.deepEqual(all.nonces, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
@@ -146,7 +149,7 @@ test('if an owner has several permits with the same nonce, settlement sends only
   )
 })
 
-test('trades whose permits do not fit into one transaction are sent in the next', async () => {
+test('a trade whose permit no longer fits into the transaction is left for the next transaction', async () => {
   const names = ['Ann1', 'Bob1', 'Cid1', 'Dan1']
   const trades = [...names.map((name) => trade(buy(name, 40))), trade(buy('Eve1'))]
   const { fitting } = await withSpare(trades, { stored: 40 })
@@ -220,13 +223,13 @@ test('if an order cannot be encoded, only its own trade is refused, with its tra
 })
 
 /**
- * Verdicts of two calls that refuse the trade. Settlement accepts a refusal only if a call at the newest block repeats
- * it.
+ * Verdicts of two simulation calls, which both refuse the trade. Settlement accepts a refusal only if a second call at
+ * the newest block repeats it.
  */
 const REFUSED_BOTH = [SETTLEMENT_REASONS.indexOf('CollateralRefused')]
 const REFUSED_TWICE = [REFUSED_BOTH, REFUSED_BOTH]
 
-test('if the stablecoin refuses a trade’s transfers but allows those of other accounts, both traders are at fault', async () => {
+test('if the stablecoin refuses only the transfers of one trade, both of its traders are at fault', async () => {
   const { refused, revert } = await simulationWith({ ...MANY, returned: REFUSED_TWICE })(
     [trade(buy('Ann1'))],
     ASKED,
@@ -244,7 +247,7 @@ test('while the stablecoin blocks all transfers, settlement refuses no trade', a
   assert.deepEqual([refused, revert?.name], [[], 'CollateralStopped'])
 })
 
-test('a simulation with too little ether throws an error that names the settlement key', async () => {
+test('if the settlement key lacks ether, the simulation fails with an error that names the key', async () => {
   const viem = {
     call: async () => {
       throw new Error(

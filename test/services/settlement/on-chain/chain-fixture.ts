@@ -211,7 +211,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   })
   async function projected(): Promise<void> {
     if (away.database) return
-    // With its first tick the store takes over the database, and with the second one it reads the log.
+    // In its first tick the store reserves the database for its log, and in the second one it projects the log.
     for (let look = 0; look < 2; look++) {
       projector.hear('Tick', {}, 0, undefined)
       await projector.drained()
@@ -220,7 +220,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
 
   let endLife: () => void = () => {}
   let ended: Promise<void>
-  /** Reports of one turn form one batch, as on a market thread. */
+  /** As on a market thread, all reports of one turn of the event loop form one batch. */
   const reports: { command: Command; answer: (answer: unknown) => void }[] = []
   let telling = Promise.resolve()
   function tellMarket<Answer>(command: Command): Promise<Answer> {
@@ -248,7 +248,8 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     const patience = timeoutMs === undefined ? {} : { timeoutMs }
     const client = makeChainClient({ chainId, rpcUrls: [url], rounds: 2, pauseMs: 1, ...patience })
     const bootContract = settlementContract(client, address)
-    // The killed process does nothing more, but the test must still close its open objects.
+    // Once `over` is true, the process counts as killed. Its requests get no answer, but the test still has its
+    // objects.
     const life = { over: false }
     endLife()
     const killed = Promise.withResolvers<void>()
@@ -339,8 +340,8 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         keyOf: (trade) => bootContract.tradeKeyOf(trade),
         report: (marketId, report) =>
           alive(async (): Promise<ReportAnswer> => {
-            // In this fault a market takes no results of trades, but still answers whether it knows a trade
-            // (`matched`).
+            // With this fault a market refuses results of trades. It still answers a `matched` report, which only asks
+            // whether it knows the trade.
             if (away.markets && report.status !== 'matched') return { unanswered: 'closed' }
             return tellMarket({ type: 'ReportTrade', message: { marketId, report } })
           }),
@@ -366,7 +367,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     host.at(nowMs / 1_000 - START_SEC)
     await projected()
     served.hear('Tick', {}, 0, undefined)
-    // A killed process never receives its pending answers.
+    // A killed process never receives its pending answers. So the step also ends if settlement is killed.
     await Promise.race([served.drained(), ended])
     await projected()
   }

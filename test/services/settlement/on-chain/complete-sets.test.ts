@@ -71,7 +71,7 @@ const faultsOf = async (world: SettlementWorld) =>
     each.type === 'TradeEnded' && each.status === 'failed' ? [each.fault] : [],
   )
 
-describe('settlement settles mints and merges on the chain, or marks them as failed with the side at fault', () => {
+describe('settlement settles mints and merges on chain', () => {
   it(
     'settlement mints shares for two buyers and merges shares of two sellers, at the maker’s price',
     inWorld(async (world) => {
@@ -149,7 +149,7 @@ describe('settlement settles mints and merges on the chain, or marks them as fai
   )
 
   it(
-    'settlement settles two mints when each contains a permit that must precede the other mint’s permit',
+    'two mints of two traders settle although each mint uses one trader’s first and the other’s second permit',
     inWorld(async (world) => {
       const [a0, a1] = await permitsOf(chain, 6, [10n * UNIT, 10n * UNIT])
       const [b0, b1] = await permitsOf(chain, 7, [10n * UNIT, 10n * UNIT])
@@ -162,14 +162,14 @@ describe('settlement settles mints and merges on the chain, or marks them as fai
     }),
   )
 
-  it('one submission sends the good trades and refuses the others, even if each refused trade causes another refusal', async () => {
+  it('one submission refuses all trades that depend on a refused trade, and sends the independent trades', async () => {
     const world = await startWorld(chain)
     try {
       await world.openMarket(market, 'complementary')
       await world.step()
-      // Each account except the last is in two mints. Its permit from the first of them is its allowance in the second.
-      // Account 5 has no dollars, so the first mint is refused, and the permit in this mint is not sent. Without that
-      // permit the next mint is refused, too, and so on.
+      // Account 40 gives a permit in the first mint, and pays the second from this allowance. Account 41 does so in the
+      // second and third, and so on. Account 5 has no dollars, so the first mint is refused and its permit is not sent.
+      // So each later mint lacks an allowance and is refused, too.
       const chained = Array.from({ length: 16 }, (_, index) => 40 + index)
       for (const [index, by] of chained.entries()) {
         const [permit] = await permitsOf(chain, by, [10n * UNIT])
@@ -213,7 +213,7 @@ describe('settlement settles mints and merges on the chain, or marks them as fai
   )
 
   it(
-    'settlement settles a mint exactly once more after a reorg, even if settlement is killed meanwhile',
+    'if a reorg removes a mint, settlement settles the mint again exactly once, even after a kill',
     inWorld(async (world) => {
       await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
       const reorganise = await chain.fork()

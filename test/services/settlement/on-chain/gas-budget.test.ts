@@ -37,7 +37,7 @@ const WASTE_GAS = 7
 
 const NO_LIMITS = { fillsPerDay: 0, gasPerDay: 0, failedGasPerDay: 0, exempt: new Set<Address>() }
 
-/** Makes a world with budgets, and the relay that sends the spending to its market thread. */
+/** Runs `body` in a world with daily limits per trader. A relay sends each trader's spending to the market thread. */
 async function withBudgets(
   some: Partial<SpendingLimits>,
   body: (
@@ -91,7 +91,7 @@ async function washTrade(world: SettlementWorld, by: number, fillsMax = 40) {
 
 type Spending = StandingProtocol['TradersSpent']['takes']
 
-/** Reads new entries of the journal; returns the gas that each trader has used on this day. */
+/** Lets the relay read new entries of the journal. Returns the gas and fills of each trader on this day. */
 async function spendingNow(
   relay: ReturnType<typeof makeSpendingRelay>,
   world: SettlementWorld,
@@ -105,7 +105,7 @@ async function spendingNow(
 const spentBy = ({ spending }: Spending, index: number) =>
   spending.find(({ trader }) => trader === traderOf(index)) ?? { fills: 0, gas: 0, failedGas: 0 }
 
-describe('settlement gas that the operator pays for one trader is limited per day', () => {
+describe('the settlement gas that the operator pays for one trader per day is limited', () => {
   it('a wallet that trades with itself settles only its daily number of fills, even after a restart', async () => {
     await withBudgets({ fillsPerDay: 12 }, async (world, relay, restart) => {
       const first = await washTrade(world, 10)
@@ -185,7 +185,7 @@ describe('settlement gas that the operator pays for one trader is limited per da
       const [failed] = await world.trades()
       assert.deepEqual([failed?.status, failed?.reason], ['failed', 'InsufficientAllowance'])
       assert.notEqual(failed?.txHash, '')
-      // This trade matches before settlement has read the cost of the failure.
+      // This trade is matched before `relay` reads the gas that the failed trade has used.
       await world.trade({ seller: 10, buyer: 13, price: 0.4 })
       await relay().tick(world.nowMs)
       assert.deepEqual([...relay().barred(chainId)], [traderOf(13)])
@@ -208,7 +208,7 @@ describe('settlement gas that the operator pays for one trader is limited per da
     })
   })
 
-  it('a trader who resold shares that another trader never delivered does not pay for the failed resale, and is not barred', async (t) => {
+  it('a reseller who never received the bought shares pays nothing for the failed resale and is not barred', async (t) => {
     t.after(await chain.snapshot())
     await withBudgets({ failedGasPerDay: 50_000 }, async (world, relay) => {
       await chain.fund(chain.chain.account(RESELLER), { collateral: 10_000_000n })
@@ -235,7 +235,7 @@ describe('settlement gas that the operator pays for one trader is limited per da
   })
 
   for (const pieces of [1, 20]) {
-    it(`if a stranger takes an honest contract account’s order in pieces (${pieces} per transaction), the stranger pays, not the account`, async (t) => {
+    it(`a taker who fills a contract account’s order piecewise (${pieces} per transaction) is charged most of the gas`, async (t) => {
       t.after(await chain.snapshot())
       await withBudgets({ gasPerDay: 1_000_000_000 }, async (world, relay) => {
         await giveCode(chain, ANN, 'HostileReceiver')
@@ -245,7 +245,7 @@ describe('settlement gas that the operator pays for one trader is limited per da
           await world.until('every trade is decided', world.allDecided)
           return spendingNow(relay(), world)
         }
-        // The first transaction also pays for creating the storage of both traders.
+        // The first transaction also pays for new storage of both traders, so only the second one is measured.
         const before = await takePieces()
         const after = await takePieces()
         const gasOf = (index: number) => spentBy(after, index).gas - spentBy(before, index).gas

@@ -82,7 +82,7 @@ describe('a trade whose permit cannot be encoded fails', () => {
     r: { r: '0x1' },
   })) {
     it(
-      `if the ${field} of a permit cannot be encoded, only the trade of that permit fails, and other trades settle`,
+      `if the ${field} of a permit cannot be encoded, only the trade of that permit fails`,
       inWorld(async (world) => {
         const [permit] = await ownPermits([500_000n])
         await world.place({ by: MAKER, side: SELL })
@@ -102,7 +102,7 @@ describe('a trade whose permit cannot be encoded fails', () => {
 
 describe('a trade whose buyer submitted forged permits fails', () => {
   it(
-    'a trade with a forged permit fails at once with the buyer at fault, even if the buyer approves payment later',
+    'a trade with a forged permit fails at once, even if the buyer approves the payment later',
     inWorld(async (world) => {
       await ownPermits([])
       const next = await chain.read(chain.collateral, 'nonces', [

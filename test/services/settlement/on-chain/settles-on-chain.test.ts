@@ -45,7 +45,7 @@ const failures = ({ said }: SettlementWorld) =>
       : [],
   )
 
-/** Revokes an account's allowance in the block of its trade, before the trade. */
+/** Revokes an account's allowance just before the node receives the transaction with the account's trade. */
 function revokesBeforeItIsSent(world: SettlementWorld, index: number): void {
   world.proxy.before = async (method) => {
     if (method !== 'eth_sendRawTransaction') return
@@ -101,7 +101,7 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'the permit of an order is used in the transaction of its trade',
+    'settlement submits the permit of an order in the transaction that settles the order’s trade',
     inWorld(async (world) => {
       const [permit] = await permitsOf(chain, 5, [1_000_000n])
       await world.place({ by: 10, side: SELL })
@@ -141,7 +141,8 @@ describe('settlement sends trades to the chain', () => {
       }
       await world.place({ ...terms, by: 5, permit: permit! })
       await world.until('all are decided', world.allDecided)
-      // The four fills of one unit each are rounded up and cost four units. Price × size of the order would be two.
+      // The order costs four units, because the cost of each of its four fills is rounded up to one unit. Price × size
+      // of the whole order would be only two units.
       assert.deepEqual(await world.statuses(), Array(4).fill('confirmed'))
       await world.agree()
     }),
@@ -193,9 +194,10 @@ describe('settlement sends trades to the chain', () => {
   )
 
   it(
-    'a trade that fails for lack of shares does not use up the allowance of the buyer’s next permit',
+    'after a trade fails for lack of shares, the buyer’s next order still settles with its own permit',
     inWorld(async (world) => {
-      // Account 4 has nothing. Permits are submitted in the order of their nonces.
+      // Account 4 has no shares, so the first trade fails. The chain accepts permits only in the order of their nonces.
+      // So the first permit must still be submitted, before the second.
       const [first, second, third] = await permitsOf(chain, 5, [500_000n, 500_000n, 500_000n])
       await world.place({ by: 4, side: SELL })
       await world.place({ by: 5, permit: first! })
@@ -203,8 +205,8 @@ describe('settlement sends trades to the chain', () => {
       await world.place({ by: 5, price: 0.4, permit: second! })
       await world.until('both are decided', world.allDecided)
       assert.deepEqual(await world.statuses(), ['failed', 'confirmed'])
-      // The first order has returned to the book, and now matches another sell of account 4. The order with
-      // the third permit trades after that.
+      // The buyer's first order has returned to the book, and matches the new sell of account 4. The buyer's order with
+      // the third permit trades afterwards.
       await world.place({ by: 4, side: SELL })
       await world.until('all are decided', world.allDecided)
       await world.place({ by: 10, side: SELL, price: 0.3 })
@@ -330,7 +332,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
     inWorld(async (world) => {
       await world.trade()
       await chain.automine(false)
-      // The node receives the transaction, and the process ends before the answer is received or recorded.
+      // The node receives the transaction, but the process is killed before it can receive or record the node's answer.
       world.away.markets = true
       await world.until('it is sent', () => world.proxy.requests.has('eth_sendRawTransaction'))
       world.kill()
@@ -345,7 +347,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
   )
 
   it(
-    'trades settle exactly once if settlement is killed before the confirmation and before reporting to the markets',
+    'trades settle exactly once if settlement is killed before the confirmation and before its reports to the markets',
     inWorld(
       async (world) => {
         await world.trade()
@@ -456,7 +458,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
           heldBack++
           await late.promise
         }
-        // The transaction is signed and stored, and broadcast repeatedly, but no node keeps it.
+        // The transaction is signed, stored and broadcast repeatedly, but the proxy holds every broadcast back.
         await world.until('it is sent', () => batchesOf(world) === 1)
         for (let steps = 0; steps < 4; steps++) await world.step(2_000)
         assert.deepEqual(await world.statuses(), ['submitted'])
@@ -555,7 +557,8 @@ describe('settlement decides each trade exactly once despite kills, outages and 
       revokesBeforeItIsSent(world, 7)
       await world.until('both are decided', world.allDecided)
       assert.deepEqual((await world.statuses()).sort(), ['confirmed', 'failed'])
-      // On this branch the buyer still has the allowance, so the same transaction would settle both trades.
+      // On the new branch the buyer still has the allowance. So the same transaction, if mined again, would settle both
+      // trades.
       await reorganise()
       await world.until('it vanished', () =>
         world.said.some(({ type }) => type === 'BatchVanished'),
@@ -572,7 +575,8 @@ describe('settlement decides each trade exactly once despite kills, outages and 
       await world.until('it is confirmed', world.allDecided)
       await chain.mine(3)
       await world.step()
-      // Account 4 has nothing yet, and this lagging node would not show a deposit.
+      // Account 4 cannot pay. But the node lags two blocks behind, and the newest blocks may contain a deposit. So the
+      // trade must not fail until the node has caught up.
       world.proxy.faults = { staleHead: (await chain.height()) - 2 }
       await world.trade({ buyer: 4 })
       for (let steps = 0; steps < 4; steps++) await world.step()
@@ -594,7 +598,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
       ] as const) {
         await world.trade({ seller, buyer })
       }
-      // The node refuses to simulate any batch that contains the order of trader 14.
+      // The node refuses the first eight simulations of batches that contain an order of account 14.
       const poison = chain.chain.account(14).address.slice(2).toLowerCase()
       let refusals = 0
       world.proxy.refuse = (method, params) => {
@@ -612,7 +616,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
   )
 
   it(
-    'settlement raises the gas of a simulation if a market’s token ids are expensive to compute',
+    'if a simulation runs out of the usual gas, settlement doubles the gas until it suffices',
     inWorld(async (world) => {
       await world.trade()
       const tooLittle = `${toFunctionSelector('TooLittleGas(uint256)')}${'0'.repeat(64)}`
@@ -650,7 +654,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
   )
 
   it(
-    'trades settle exactly once despite database outages before they are read, signed and recorded',
+    'trades settle exactly once despite database outages while settlement reads, signs and records them',
     inWorld(async (world) => {
       await world.trade()
       await world.step()
@@ -694,7 +698,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
   )
 
   it(
-    'while the oldest unsettled trade exceeds the maximum age, markets accept only cancels',
+    'while an unsettled trade is too old, markets refuse new orders and still accept cancels',
     inWorld(
       async (world) => {
         const lags = () =>
@@ -727,7 +731,7 @@ describe('settlement decides each trade exactly once despite kills, outages and 
   )
 })
 
-describe('only trades of wallets that the stablecoin blocks fail; while all transfers are blocked, settlement waits', () => {
+describe('settlement fails trades of blocked wallets, and waits while the stablecoin blocks all transfers', () => {
   const CAROL = 12
   const STAKE = 1_000_000_000n
   let token: Contract<typeof hostileCollateralAbi>
@@ -759,8 +763,8 @@ describe('only trades of wallets that the stablecoin blocks fail; while all tran
     ])
 
   /**
-   * Runs `body` in a world in which Carol, who is blocked, has traded with herself, so that the stablecoin
-   * refuses both sides.
+   * Runs `body` after Carol has traded with herself. The stablecoin has blocked Carol, so it refuses both sides of this
+   * trade.
    */
   async function inHostileWorld(
     rules: WorldOptions['rules'],
@@ -810,7 +814,7 @@ describe('only trades of wallets that the stablecoin blocks fail; while all tran
     })
   })
 
-  it('a wallet that the stablecoin blocks after each simulation costs settlement a limited number of transactions', async () => {
+  it('a trade whose wallet is blocked after every simulation fails after a limited number of transactions', async () => {
     await inHostileWorld({ retryGasMax: 400_000 }, async (world) => {
       world.proxy.before = async (method) => {
         if (method === 'eth_call') await block(CAROL, false)

@@ -1,6 +1,6 @@
 /**
- * The simulation must use the gas price of the transaction: a call with a gas price of 0 proves nothing about a
- * transaction that pays.
+ * Tests that a batch is simulated with the gas price of its transaction. A contract may accept tokens only at a gas
+ * price of 0, so a simulation with this price proves nothing.
  */
 
 import assert from 'node:assert/strict'
@@ -18,7 +18,7 @@ before(async () => {
 after(() => chain.close())
 
 describe('settlement simulates a batch with the gas price of its transaction', () => {
-  it('a contract account that accepts tokens only at gas price 0 fails in the simulation and costs no gas', async () => {
+  it('a trade of an account that accepts shares only at gas price 0 fails without gas costs', async () => {
     const world = await startWorld(chain)
     try {
       // This code accepts outcome tokens only in a call with a gas price of 0.
