@@ -26,8 +26,10 @@ export const NatsUrl = '^$|^(nats|tls)://.+'
 export const AssetName = '^[A-Z0-9]{1,16}$'
 
 export const PATTERN_WORDS: Readonly<Record<string, string>> = {
-  [Key]: 'must be a private key, 0x and 64 hexadecimal digits, or a file that holds one',
-  [ClusterKey]: 'must be empty, or 0x and 64 hexadecimal digits, or a file that holds them',
+  [Key]:
+    'must be a private key (0x and 64 hexadecimal digits), or the path of a file that contains the key',
+  [ClusterKey]:
+    'must be empty, 0x and 64 hexadecimal digits, or the path of a file that contains them',
   [ContractAddressForm]: 'must be an address, 0x and 40 hexadecimal digits',
   [HttpUrl]: 'must be an address that begins with http:// or https://',
   [HttpUrlOrNone]: 'must be empty, or an address that begins with http:// or https://',
@@ -37,8 +39,9 @@ export const PATTERN_WORDS: Readonly<Record<string, string>> = {
   [MysqlUrl]: 'must be empty, or mysql://user:password@host:3306/name',
   [LogHost]: 'must be a host name in small letters such as example.com, without a scheme',
   [WitnessAddress]: 'must be a verifier key, @ and an address: name+id+key@https://witness.example',
-  [NodeName]: 'must be 1 to 32 small letters, digits or dashes, and begin with no dash',
-  [NodeNameOrNone]: 'must be 1 to 32 small letters, digits or dashes, and begin with no dash',
+  [NodeName]: 'must be 1 to 32 small letters, digits or dashes, and must not begin with a dash',
+  [NodeNameOrNone]:
+    'must be empty, or 1 to 32 small letters, digits or dashes that do not begin with a dash',
   [NatsUrl]: 'must be empty, or an address that begins with nats:// or tls://',
   [AssetName]: 'must be 1 to 16 capital letters or digits, such as BTC',
   ...Object.fromEntries(

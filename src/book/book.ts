@@ -307,8 +307,8 @@ export class Book {
     const missing = doubles[(offset >> 1) + SIZE]! - doubles[at]!
     if (!isShares(quantity) || quantity > missing) {
       assert.fail(
-        `the quantity ${quantity} cannot return to the order: at most its filled quantity, ` +
-          `${missing}, may return`,
+        `the returned quantity must be from 1 to ${missing}, the filled quantity of the order, ` +
+          `not ${quantity}`,
       )
     }
     doubles[at] = doubles[at]! + quantity
@@ -418,7 +418,7 @@ export class Book {
   /** Begins a snapshot of the book at this instant. Fails if an earlier snapshot of the book is not done. */
   beginSnapshot(): BookSnapshot {
     if (this.#snapshot !== undefined && !this.#snapshot.done) {
-      assert.fail('a snapshot of this book is under way')
+      assert.fail('a new snapshot of this book cannot begin before the current snapshot is done')
     }
     // A snapshot freezes its pool. An empty book gets a new pool for this, because all empty books share `NO_ORDERS`.
     const orders =
@@ -733,12 +733,20 @@ export class Book {
         if (expected > 0) this.#open(chunk.nowSec)
       }
       const orders = this.#orders
-      assert.equal(chunk.orders, expected, 'chunks of one snapshot')
-      assert.equal(chunk.slots, moved.length, 'chunks of one snapshot')
-      assert.ok(!numbers.has(chunk.number), 'each chunk once')
+      assert.equal(
+        chunk.orders,
+        expected,
+        'all chunks must be of one snapshot: their order counts differ',
+      )
+      assert.equal(
+        chunk.slots,
+        moved.length,
+        'all chunks must be of one snapshot: their slot counts differ',
+      )
+      assert.ok(!numbers.has(chunk.number), 'a restore must get each chunk once')
       numbers.add(chunk.number)
       for (let from = 0; from < chunk.records.length; from += RECORD_WORDS) {
-        assert.ok(!orders.isFull, 'a book that has room for the snapshot')
+        assert.ok(!orders.isFull, 'the book must have room for all orders of the snapshot')
         const slot = orders.allocate()
         const words = orders.page(slot)
         const offset = recordAt(slot)
@@ -750,7 +758,7 @@ export class Book {
       }
     }
     const { used, live } = this.#orders
-    assert.equal(live, expected, 'all chunks of the snapshot')
+    assert.equal(live, expected, 'a restore must get all chunks of the snapshot')
     if (live === 0) return
     this.#texts = new Array(Math.min(used, TEXTS_MAX)).fill(undefined)
     for (let slot = 0; slot < used; slot++) this.#rejoin(slot, moved)
@@ -913,7 +921,8 @@ function relink(words: Int32Array, at: number, moved: Int32Array): number {
   const old = words[at]!
   if (old === NIL) return NIL
   const now = moved[old] ?? NIL
-  if (now === NIL) assert.fail('a queue of the snapshot names an order that is not in it')
+  if (now === NIL)
+    assert.fail('a queue of the snapshot refers to an order that is not in the snapshot')
   words[at] = now
   return now
 }

@@ -16,7 +16,7 @@ import * as layout from './layout.ts'
 const { HASH_WORDS } = layout
 
 if (new Uint8Array(new Uint32Array([1]).buffer)[0] !== 1) {
-  assert.fail('this processor is not little-endian, which the order book requires')
+  assert.fail('the order book requires a little-endian processor, but this processor is big-endian')
 }
 
 /**

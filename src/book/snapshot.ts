@@ -86,7 +86,7 @@ export class BookSnapshot {
     if (this.#nextSlot === this.#slots) {
       if (this.#openRecords > 0 || this.#chunks === 0) this.#closeChunk()
       this.abandon()
-      assert.equal(this.#copied, this.orders, 'a snapshot holds every order once')
+      assert.equal(this.#copied, this.orders, 'a snapshot must contain every order exactly once')
     }
     return this.#ready.splice(0)
   }
@@ -161,13 +161,17 @@ type SnapshotChunk = {
 export function readChunk(bytes: Uint8Array): SnapshotChunk {
   // Bytes from a file may begin anywhere, but words must be aligned, so unaligned bytes are copied.
   const aligned = bytes.byteOffset % 8 === 0 ? bytes : Uint8Array.from(bytes)
-  assert.ok(aligned.byteLength >= HEADER_WORDS * 4, 'a snapshot chunk has a header')
-  assert.equal(aligned.byteLength % 4, 0, 'a snapshot chunk is whole')
+  assert.ok(aligned.byteLength >= HEADER_WORDS * 4, 'a snapshot chunk must contain a header')
+  assert.equal(aligned.byteLength % 4, 0, 'a snapshot chunk must consist of whole words of 4 bytes')
   const words = new Int32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength / 4)
-  assert.equal(words[0], MAGIC, 'a chunk of a book snapshot')
-  assert.equal(words[1], VERSION, 'a known snapshot version')
+  assert.equal(words[0], MAGIC, 'the bytes are not a chunk of a book snapshot')
+  assert.equal(words[1], VERSION, 'the snapshot chunk has an unknown version')
   const records = words.subarray(HEADER_WORDS)
-  assert.equal(records.length, words[3]! * RECORD_WORDS, 'a snapshot chunk is whole')
+  assert.equal(
+    records.length,
+    words[3]! * RECORD_WORDS,
+    'a snapshot chunk must be whole: its header states another number of records',
+  )
   const header = new Float64Array(aligned.buffer, aligned.byteOffset, HEADER_WORDS / 2)
   return { number: words[2]!, orders: words[4]!, slots: words[5]!, nowSec: header[3]!, records }
 }

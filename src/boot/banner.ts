@@ -36,7 +36,7 @@ export async function banner(run: {
     '',
     `  threads    ${threads}, on ${run.cores} cores`,
     ...(run.devnet !== undefined && run.cores < supervisor.shareBelowCores
-      ? ['             one for the chain and prices together']
+      ? ['             one thread for the chain and the prices together']
       : []),
     ...(settings.eventLog.url === ''
       ? [`  data       ${settings.data.dir} (event log in ${markets.partitions} partitions)`]
@@ -63,8 +63,8 @@ export async function banner(run: {
         ]),
     '',
     run.devnet === undefined
-      ? '  Ctrl-C stops it; nothing that was answered is lost.'
-      : '  Ctrl-C stops it and ends its chain; the next start has a fresh one.',
+      ? '  Ctrl-C stops the exchange; no answered request is lost.'
+      : '  Ctrl-C stops the exchange and ends its chain; the next start makes a new chain.',
     '',
   ]
   return `${lines.join('\n')}\n`

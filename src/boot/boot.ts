@@ -185,7 +185,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   if (signal.aborted) return
   if (!hasFront) {
     const { node, roles } = settings.cluster
-    const runs = `${settings.service.name} node ${node} runs with ${roles.join(', ')}`
+    const runs = `${settings.service.name} node ${node} runs with these roles: ${roles.join(', ')}`
     announce({ log, readable, text: `${runs}\n`, fields: { roles }, message: runs })
     return
   }

@@ -48,7 +48,7 @@ export function registerPlaceMeters(
   }).set({ place: 'data' }, freeMiBMin * BYTES_PER_MIB)
   new Gauge({
     name: 'sibyl_backup_age_seconds',
-    help: 'Age of the last backup; without one, the age of the log',
+    help: 'Age of the last backup; if there is no backup, the age of the log',
     registers,
     collect() {
       const madeMs = lastBackupMs(dir)

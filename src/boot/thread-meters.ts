@@ -6,7 +6,7 @@ import type { Supervisor } from '#runtime/supervisor.ts'
 export function registerThreadMeters(registry: Registry, health: Supervisor['health']): void {
   new Gauge({
     name: 'sibyl_thread_ready',
-    help: '1 while a thread is ready; the exchange continues without an optional one',
+    help: '1 while the thread is ready, otherwise 0; the exchange continues without an optional thread',
     labelNames: ['of', 'optional'],
     registers: [registry],
     collect() {
@@ -18,7 +18,7 @@ export function registerThreadMeters(registry: Registry, health: Supervisor['hea
   })
   new Gauge({
     name: 'sibyl_thread_deaths',
-    help: 'How often a thread has died or did not start, since the exchange runs',
+    help: 'Number of deaths and failed starts of a thread since the start of the exchange',
     labelNames: ['of'],
     registers: [registry],
     collect() {

@@ -311,7 +311,8 @@ export class SibylOrders extends SibylReads {
    * cancelled.
    */
   override async cancelAllOrdersAfter(timeout: Int): Promise<Dict> {
-    if (timeout === undefined) throw new ArgumentsRequired(`${this.id} requires a timeout in ms`)
+    if (timeout === undefined)
+      throw new ArgumentsRequired(`${this.id} cancelAllOrdersAfter() requires a timeout in ms`)
     return this.call((client) => client.orders.deadman(timeout))
   }
 

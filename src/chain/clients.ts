@@ -249,7 +249,7 @@ async function verify(endpoint: Endpoint, chainId: number): Promise<void> {
   if (served !== chainId) {
     throw new Fault(
       'CHAIN_MISMATCH',
-      `${endpoint.host} serves chain ${served}, but the settings name chain ${chainId}`,
+      `${endpoint.host} serves chain ${served}, but the settings require chain ${chainId}`,
       { retryable: false },
     )
   }

@@ -54,22 +54,24 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   InvalidAccountNonce: (account, nonce) =>
     `the signature has a wrong nonce: the next nonce of ${account} is ${nonce}`,
   InvalidInterval: () => 'the interval of a quick market must be from 1 second to 1 day',
-  InvalidText: () => 'a text of the market is empty or too long',
+  InvalidText: () =>
+    'a text of the market (question, description, event, asset, price source or evidence) is empty or too long',
   MarketExists: (market) => `the market ${market} already exists`,
   NoAssertion: () => 'the market has no proposal',
   NotExpired: (from) => `the market cannot be resolved before ${from} (Unix seconds)`,
   NotMaker: (account) => `${account} is not allowed to create markets`,
   NotOperator: (account) => `${account} is not an operator of the contract`,
-  NotPayer: (payer) => `${payer} is neither the proposer nor the caller, and cannot pay the bond`,
+  NotPayer: (payer) => `${payer} cannot pay the bond: the payer must be the proposer or the caller`,
   NotQuick: () => 'the market is not a quick market',
   NotResolved: () => 'the market is not resolved yet',
   NotTrader: (order) => `the order ${order} belongs to another trader`,
   OpenToOracle: () => 'prices can no longer resolve the market, because the oracle decides it',
-  OrderIndexOutOfRange: (fill) => `fill ${fill} names an order that is not in the batch`,
+  OrderIndexOutOfRange: (fill) => `fill ${fill} refers to an order that is not in the batch`,
   OutcomeNotAsserted: (outcome) => `${outcome === '0' ? 'YES' : 'NO'} is not the proposed outcome`,
   OwnableUnauthorizedAccount: (account) => `${account} is not the owner of the contract`,
   PermitExpired: (deadline) => `the signature expired at ${deadline} (Unix seconds)`,
-  PermitOutOfOrder: (permit) => `permit ${permit} must be in the same order as its fill`,
+  PermitOutOfOrder: (permit) =>
+    `permits must be sorted by fill: permit ${permit} is out of sequence, or its fill is not in the batch`,
   PermitSignerMismatch: (signer, owner) =>
     `invalid signature: the recovered signer is ${signer}, not ${owner}`,
   PriceZero: () => 'the start price or the end price of the quick market is zero',

@@ -78,7 +78,7 @@ export const SIGN_OPTIONS = {
     value: '<n>',
     help: 'instead of --key-file, only on the local chain: a well-known account, 10 to 19',
   },
-  for: { value: '<address>', help: 'the account for which the key signs, as its delegate' },
+  for: { value: '<address>', help: 'the account for which the key signs as a delegate' },
   'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
 } as const
 

@@ -142,7 +142,7 @@ export function keyOf(values: SignValues, { env }: CommandIo, onDevnet: boolean)
   if (account !== undefined) {
     const index = readInteger('account', account, 0, ACCOUNTS - 1)
     if (onDevnet) return devnetKey(index)
-    throw new CommandError('--account works on the local chain only, and this exchange has none')
+    throw new CommandError('--account needs a local chain, which this exchange does not have')
   }
   const named = env.SIBYL_TRADER_KEY ?? ''
   if (KEY.test(named)) return named as Hex

@@ -72,7 +72,9 @@ export function openKeyFolder({ env }: Pick<CommandIo, 'env'>): KeyFolder {
         mkdirSync(path, { recursive: true, mode: OWNER_ONLY_FOLDER })
         writeFileSync(file, `${JSON.stringify(key, null, 2)}\n`, { mode: OWNER_ONLY, flag: 'wx' })
       } catch {
-        throw new CommandError(`SIBYL_KEYS_DIR: ${path} cannot be written`)
+        throw new CommandError(
+          `the API key cannot be stored: the folder ${path} (SIBYL_KEYS_DIR) cannot be written`,
+        )
       }
       return file
     },

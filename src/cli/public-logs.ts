@@ -50,7 +50,7 @@ function keyOf(
   const keys = [...inUse, ...trusted].map((text) => parseVerifierKey(text))
   const found = keys.find((key) => key?.name === origin)
   if (found !== undefined) return found
-  throw new OptionError(`--key: no verifier key belongs to ${origin}`)
+  throw new OptionError(`--key must contain a verifier key of the log ${origin}`)
 }
 
 function getBelow(prefix: string): LogGet {

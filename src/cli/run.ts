@@ -88,7 +88,7 @@ function unknown(
   { known, see }: { readonly known: readonly string[]; readonly see: string },
 ): OptionError {
   const meant = suggest(word, known)
-  const hint = meant === undefined ? `${see} lists them all` : `did you mean ${meant}?`
+  const hint = meant === undefined ? `${see} lists all commands` : `did you mean ${meant}?`
   return new OptionError(`there is no ${what} '${word.slice(0, 40)}'; ${hint}`)
 }
 

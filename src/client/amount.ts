@@ -21,12 +21,15 @@ export function readAmount(field: string, amount: Amount): number {
   if (!Number.isInteger(value)) {
     throw invalid(
       field,
-      `a number counts millionths and must be a whole number, not ${amount}; to give ${amount} ` +
-        `itself, write it as text: '${amount}'`,
+      `a number is in millionths and must be a whole number, not ${amount}; for the amount ${amount}, ` +
+        `write it as text: '${amount}'`,
     )
   }
   if (value > Number.MAX_SAFE_INTEGER) {
-    throw invalid(field, `${amount} is more than 9007199254.740991`)
+    throw invalid(
+      field,
+      `${amount} is more than 9007199254.740991 (9007199254740991 millionths), the maximum`,
+    )
   }
   return value
 }

@@ -27,13 +27,13 @@ function misfit(exchange: string | undefined, client: string): string {
   const theirs = parseApiVersion(exchange)
   const ours = parseApiVersion(client)
   if (theirs === undefined || ours === undefined) {
-    return `the exchange speaks API ${exchange}, which is not a version; ${made}`
+    return `the exchange reports API version ${exchange}, which is not a version number; ${made}`
   }
   if (theirs.major !== ours.major) {
     const remedy =
       theirs.major > ours.major ? 'a newer client is needed' : 'an older client is needed'
-    return `the exchange speaks API ${exchange}; ${made}: ${remedy}`
+    return `the exchange has API version ${exchange}; ${made}: ${remedy}`
   }
   if (theirs.minor >= ours.minor) return ''
-  return `the exchange speaks API ${exchange}; ${made}, and may use routes that the exchange does not have yet`
+  return `the exchange has API version ${exchange}; ${made}, and may use routes that the exchange does not have yet`
 }

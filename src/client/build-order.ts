@@ -89,30 +89,30 @@ function readPrice(amount: Amount): Price {
     throw refuse(
       'PRICE_OUT_OF_RANGE',
       'price',
-      `a number counts millionths, so ${amount} means ${counted} dollars; write '${meant}' for ${amount} cents, ` +
+      `a number is in millionths of a dollar, so ${amount} means ${counted} dollars; write '${meant}' for ${amount} cents, ` +
         `or '${counted}' for ${counted} dollars`,
     )
   }
   if (isPrice(price)) return price
-  const hint = typeof amount === 'string' ? '' : '; a number counts millionths'
+  const hint = typeof amount === 'string' ? '' : '; a number is in millionths of a dollar'
   throw refuse(
     'PRICE_OUT_OF_RANGE',
     'price',
-    `${amount} must be from '0.000001' to '0.999999'${hint}`,
+    `must be from '0.000001' to '0.999999', not ${amount}${hint}`,
   )
 }
 
 function readSize(amount: Amount): Shares {
   const size = readAmount('size', amount)
   if (isShares(size)) return size
-  throw refuse('SIZE_NOT_POSITIVE', 'size', `${amount} must be above zero`)
+  throw refuse('SIZE_NOT_POSITIVE', 'size', `must be above zero, not ${amount}`)
 }
 
 function readExpiration(intent: OrderIntent): Uint64 {
   const nowSec = intent.nowSec ?? Math.floor(Date.now() / 1000)
   const { expiration, ttlSeconds } = intent
   if ((expiration === undefined) === (ttlSeconds === undefined)) {
-    throw refuse('MISSING_FIELD', 'expiration', 'give either expiration or ttlSeconds')
+    throw refuse('MISSING_FIELD', 'expiration', 'give either expiration or ttlSeconds, not both')
   }
   const value = readUint64('expiration', expiration ?? nowSec + (ttlSeconds ?? 0))
   if (expiresAtSec(value) < nowSec + ORDER_EXPIRATION_AHEAD_SEC_MIN) {

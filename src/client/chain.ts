@@ -113,9 +113,13 @@ function makeReach(ports: Pick<ChainPorts, 'chain' | 'rpcUrl'>) {
     const { chainId, rpcUrl: publicUrl, contracts } = await ports.chain()
     const url = ports.rpcUrl ?? publicUrl
     if (url === undefined) {
-      throw new SibylError('MISSING_FIELD', `give createClient an rpcUrl for chain ${chainId}`, {
-        field: 'rpcUrl',
-      })
+      throw new SibylError(
+        'MISSING_FIELD',
+        `the exchange publishes no RPC URL for chain ${chainId}: give createClient an rpcUrl`,
+        {
+          field: 'rpcUrl',
+        },
+      )
     }
     if (reached?.chainId !== chainId) {
       const chain = defineChain({

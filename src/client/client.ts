@@ -269,7 +269,7 @@ export function createClient(options: ClientOptions): Client {
 
   function signer(): OrderSigner {
     if (options.signer !== undefined) return options.signer
-    throw new SibylError('MISSING_FIELD', 'this call needs a signer: give one to createClient', {
+    throw new SibylError('MISSING_FIELD', 'this call needs a signer: give createClient a signer', {
       field: 'signer',
     })
   }
@@ -288,7 +288,7 @@ export function createClient(options: ClientOptions): Client {
     const ids = chains.map(({ chainId }) => chainId).join(', ')
     throw new SibylError(
       'INVALID_FIELD',
-      `give createClient a chainId that the exchange has: ${ids}`,
+      `createClient needs a chainId from the chains of this exchange: ${ids}`,
       {
         field: 'chainId',
       },

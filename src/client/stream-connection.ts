@@ -36,7 +36,7 @@ function socketClass(given: WebSocketClass | undefined): WebSocketClass {
   const found = given ?? (globalThis.WebSocket as WebSocketClass | undefined)
   if (found !== undefined) return found
   const message =
-    "there is no WebSocket here: pass a WebSocket, such as that of 'ws', as stream({ WebSocket })"
+    'this runtime has no WebSocket: pass a WebSocket class, such as that of ws, as stream({ WebSocket })'
   throw new SibylError('MISSING_FIELD', message, { field: 'WebSocket' })
 }
 

@@ -34,7 +34,7 @@ export function createTrust(pins: ContractPins): TrustChain {
       const origin = pinned[name] === undefined ? 'its first answer was' : 'createClient was given'
       throw new SibylError(
         'EXCHANGE_CHANGED',
-        `${name} of chain ${chainId}: the exchange now gives ${said[name]}, but ${origin} ${expected}; nothing was signed`,
+        `the ${name} address on chain ${chainId} differs: the exchange now gives ${said[name]}, but ${origin} ${expected}; nothing was signed`,
         { field: `pins.${name}` },
       )
     }
@@ -72,7 +72,7 @@ function contractsOf({ chainId, contracts, stablecoin }: ChainConfig): SignedCon
   const token = addressOf('stablecoin')
   if (parseAddress(stablecoin.address) !== token) {
     const message =
-      `the configuration of the exchange names two different stablecoins for chain ${chainId}: ` +
+      `the configuration of the exchange contains two different stablecoin addresses for chain ${chainId}: ` +
       `${token} and ${stablecoin.address}`
     throw new SibylError('UNEXPECTED_ANSWER', message)
   }

@@ -114,7 +114,7 @@ function keyOf(
   origin: string | undefined,
   keys: readonly string[],
 ): VerifierKey {
-  if (origin === undefined) throw new Error('the proof or receipt is malformed')
+  if (origin === undefined) throw new Error('the proof, receipt or checkpoint is malformed')
   const found = keyFor(note, origin, keys.map(readKey))
   if (found === undefined) throw new Error(`no trusted key belongs to ${origin}`)
   return found

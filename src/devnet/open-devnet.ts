@@ -56,7 +56,7 @@ const LET_GO_POLL_MS = 50
 const SILENCES_MAX = 4
 
 export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
-  options.step?.('looking for the local chain of the last start')
+  options.step?.('looking for the local chain of the previous run')
   const recorded = readChainRecord(options.dataDir)?.[options.chainId]
   if (recorded !== undefined && (await isFree(recorded, options.dataDir))) {
     return devnetOf(recorded, true, await leaseChain(recorded.url, options))
@@ -79,7 +79,7 @@ async function isFree(recorded: RecordedChain, dataDir: string): Promise<boolean
     if (probe.identity.leases === 0) return true
     if (Date.now() > giveUpMs) {
       throw new ChainStartError(
-        `the data in ${dataDir} is in use: another exchange uses its chain at ${recorded.url}`,
+        `the data in ${dataDir} is in use: another exchange uses the local chain of this data at ${recorded.url}; stop that exchange, or set SIBYL_DATA_DIR to another folder`,
       )
     }
     await new Promise((wake) => setTimeout(wake, LET_GO_POLL_MS))
@@ -101,10 +101,9 @@ async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
   }
   const { owner, leases, endsInMs } = probe.identity
   if (leases > 0) {
-    const whose = owner === '' ? 'another process' : `the exchange with its data in ${owner}`
-    throw new ChainStartError(
-      `port ${port} is used by the local chain of ${whose}, which is running; ${elsewhere}`,
-    )
+    const whose =
+      owner === '' ? 'another running process' : `a running exchange with its data in ${owner}`
+    throw new ChainStartError(`port ${port} is used by the local chain of ${whose}; ${elsewhere}`)
   }
   if (owner !== resolve(dataDir)) {
     const seconds = Math.ceil((endsInMs ?? 0) / 1_000)

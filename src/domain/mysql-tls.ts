@@ -17,7 +17,7 @@ export function readTlsOptions(
   hosts: readonly string[],
 ): MysqlTls | string {
   for (const key of params.keys()) {
-    if (key !== 'tls' && key !== 'ca') return 'the only options it may carry are tls and ca'
+    if (key !== 'tls' && key !== 'ca') return 'the only allowed options are tls and ca'
   }
   const tls = params.get('tls') ?? 'false'
   const ca = params.get('ca')
@@ -33,5 +33,5 @@ export function readTlsOptions(
  */
 function checkHosts(options: MysqlTls, hosts: readonly string[]): MysqlTls | string {
   if (!options.tls || hosts.every((host) => isIP(host) === 0)) return options
-  return 'tls=true needs host names, since a certificate is checked against them, not IP addresses'
+  return 'tls=true needs a host name instead of an IP address, because the certificate is checked against the host name'
 }

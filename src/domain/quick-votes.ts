@@ -63,7 +63,7 @@ export function evidenceText({ sources = [] }: QuickResolution): string {
   const reportText = (mark: Mark | null): string =>
     mark === null ? 'nothing' : `${mark.price} at ${mark.atMs}`
   const lines = sources.map(
-    ({ source, start, end }) => `${source} said ${reportText(start)}, then ${reportText(end)}`,
+    ({ source, start, end }) => `${source} reported ${reportText(start)}, then ${reportText(end)}`,
   )
   const text =
     'The price sources contradict each other (USD, 8 decimals, Unix milliseconds): ' +

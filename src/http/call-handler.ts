@@ -122,7 +122,10 @@ export function makeCallHandler(parts: Parts) {
       takeOver(call, (takeover) => route.open(request, takeover, first), parts)
       return
     }
-    assert.ok(route.kind !== 'upgrade', 'an upgrade is handled elsewhere')
+    assert.ok(
+      route.kind !== 'upgrade',
+      'a route of kind upgrade must not be handled as a plain request',
+    )
     const answer = route.handle(call.request)
     if (answer instanceof Promise) later(call, answer, (late) => sender.send(call, late))
     else sender.send(call, answer)

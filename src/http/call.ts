@@ -87,7 +87,7 @@ const COPIED_BYTES_MAX = 64 * 1024
 const UNREAD = reject(
   'RATE_LIMITED',
   undefined,
-  'this IP address has not read its earlier answers yet: read them before you send more requests',
+  'the client at this IP address has not read its earlier answers yet: read these answers before you send more requests',
 )
 
 export type Sender = {
@@ -322,7 +322,7 @@ const LINE_BREAK = /[\r\n\0]/
 function checkLines(lines: Readonly<Record<string, string>>): void {
   for (const name in lines) {
     if (LINE_BREAK.test(lines[name]!))
-      throw new TypeError(`the value of ${name} contains a line break`)
+      throw new TypeError(`the value of the header ${name} contains a line break`)
   }
 }
 

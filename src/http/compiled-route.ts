@@ -49,12 +49,15 @@ export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): Co
   assert.deepEqual(
     params.map(({ name }) => name).sort(),
     [...paramNames].sort(),
-    `${route.path} and its params schema must name the same parameters`,
+    `${route.path} and its params schema must have the same parameters`,
   )
   const query = compileParameters(route.query)
   const answers = route.kind === undefined || route.kind === 'answer'
   const body = answers ? route.body : undefined
-  assert.ok(body === undefined || route.method !== 'GET', `${route.path}: a GET takes no body`)
+  assert.ok(
+    body === undefined || route.method !== 'GET',
+    `${route.path}: a GET must not have a body`,
+  )
   const fixed: HeaderLine[] = [
     ['x-content-type-options', 'nosniff'],
     ['cache-control', route.cacheControl ?? 'no-store'],
@@ -104,7 +107,7 @@ function headBlock(contentType: string, lines: readonly HeaderLine[]): string {
 export function headOf(compiled: CompiledRoute, contentType: string): string {
   let head = compiled.heads.get(contentType)
   if (head === undefined) {
-    assert.ok(compiled.heads.size < 16, 'a route has a handful of content types')
+    assert.ok(compiled.heads.size < 16, 'a route must have at most 16 content types')
     head = headBlock(contentType, compiled.fixed)
     compiled.heads.set(contentType, head)
   }

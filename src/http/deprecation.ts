@@ -19,7 +19,7 @@ export function withDeprecations(routes: readonly Route[], table: Deprecations):
     left.delete(name)
     return deprecation === undefined ? route : { ...route, deprecation }
   })
-  assert.deepEqual([...left.keys()], [], 'only routes that exist can be deprecated')
+  assert.deepEqual([...left.keys()], [], 'every deprecated route in the table must exist')
   return marked
 }
 
@@ -27,19 +27,22 @@ export function deprecationLines({ since, sunset, link }: Deprecation): HeaderLi
   const sinceMs = dayMs(since)
   const lines: HeaderLine[] = [['deprecation', `@${sinceMs / 1_000}`]]
   if (sunset !== undefined) {
-    assert.ok(dayMs(sunset) >= sinceMs, `a route that is deprecated on ${since} stays until then`)
+    assert.ok(
+      dayMs(sunset) >= sinceMs,
+      `the sunset of a route must not be before its deprecation on ${since}`,
+    )
     lines.push(['sunset', new Date(dayMs(sunset)).toUTCString()])
   }
   if (link !== undefined) {
-    assert.match(link, /^[\x21-\x7e]+$/, 'a link is an address')
+    assert.match(link, /^[\x21-\x7e]+$/, 'the link of a deprecation must be a URL without spaces')
     lines.push(['link', `<${link}>; rel="deprecation"`])
   }
   return lines
 }
 
 function dayMs(day: string): number {
-  assert.match(day, /^\d{4}-\d\d-\d\d$/, 'a day is written as 2026-11-18')
+  assert.match(day, /^\d{4}-\d\d-\d\d$/, 'the day of a deprecation must have the form 2026-11-18')
   const ms = Date.parse(`${day}T00:00:00Z`)
-  assert.ok(Number.isFinite(ms), `${day} is no day`)
+  assert.ok(Number.isFinite(ms), `${day} is not a day of the calendar`)
   return ms
 }

@@ -62,7 +62,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   NOT_KEY_OWNER: {
     status: 403,
     sentence:
-      'the bearer token belongs to another API key: use a token of the key that the request names',
+      'the bearer token belongs to another API key: use a token of the API key whose id is in the path',
   },
   NOT_ORDER_OWNER: {
     status: 403,
@@ -133,7 +133,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   TRADER_PAUSED: {
     status: 429,
     sentence:
-      'the trader can place no orders for now, because one of their trades failed by their fault',
+      "the trader cannot place orders for now, because a trade failed, or would have failed, by the trader's fault",
     // Seconds after which to retry, if the rejection itself contains no time.
     retryAfterSec: 10,
   },
@@ -177,7 +177,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   },
   STORAGE_FULL: {
     status: 503,
-    sentence: 'the disk of the exchange is almost full: it accepts only cancels for now',
+    sentence: 'the disk of the exchange is almost full: the exchange accepts only cancels for now',
     retryAfterSec: 5,
   },
   PRICE_UNAVAILABLE: {

@@ -69,7 +69,7 @@ export function registerMeters(
   })
   new Counter({
     name: 'sibyl_http_requests_aborted_total',
-    help: 'Requests with a client that left before the answer.',
+    help: 'Requests whose client disconnected before the answer.',
     labelNames: ['method', 'route'],
     registers: [registry],
     collect() {

@@ -14,9 +14,17 @@ export function registerSseMeters(registry: Registry, hub: Pick<SseHub, 'figures
     },
   })
   for (const [name, help, figure] of [
-    ['sibyl_sse_events_total', 'Events of price streams, once for all their readers', 'published'],
+    [
+      'sibyl_sse_events_total',
+      'Published events of price streams, each counted once for all its readers',
+      'published',
+    ],
     ['sibyl_sse_skipped_total', 'Events that slow readers skipped', 'skipped'],
-    ['sibyl_sse_cut_total', 'Readers that were disconnected because they accepted nothing', 'cut'],
+    [
+      'sibyl_sse_cut_total',
+      'Readers that were disconnected because they accepted no data for too long',
+      'cut',
+    ],
   ] as const) {
     new Counter({
       name,

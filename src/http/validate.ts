@@ -107,14 +107,18 @@ function assertClosed(schema: TSchema, path: string): void {
     assert.equal(
       node.additionalProperties,
       false,
-      `the input object ${path || 'at the top'} must say additionalProperties: false`,
+      `the schema of the input object ${path || 'at the top'} must have additionalProperties: false`,
     )
     for (const [key, part] of Object.entries(node.properties)) assertClosed(part, joined(path, key))
   }
   if (node.items !== undefined) assertClosed(node.items, `${path}[]`)
   for (const part of [...(node.anyOf ?? []), ...(node.allOf ?? []), ...(node.oneOf ?? [])]) {
     assertClosed(part, path)
-    assert.equal(compileNormaliser(part), undefined, `no scalar of ours inside a union: ${path}`)
+    assert.equal(
+      compileNormaliser(part),
+      undefined,
+      `a union must not contain a scalar of schemas.ts: ${path}`,
+    )
   }
 }
 

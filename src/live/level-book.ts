@@ -118,7 +118,7 @@ class Levels {
   }
 
   set(price: number, total: Total): void {
-    assert(total >= 0, `less than nothing at ${price}`)
+    assert(total >= 0, `the total at the price ${price} must not be negative`)
     const known = this.#totals.has(price)
     if (total === 0 || total === 0n) {
       if (!known) return

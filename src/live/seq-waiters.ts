@@ -31,7 +31,7 @@ type Waiting = RequestContext & { readonly ip?: string | undefined }
 const TOO_MANY = reject(
   'RATE_LIMITED',
   'minSeq',
-  `at most ${WAITERS_PER_ADDRESS_MAX} requests of one IP address can wait for minSeq: retry when one is ` +
+  `too many requests of this IP address wait for minSeq (maximum ${WAITERS_PER_ADDRESS_MAX}): retry when one of them is ` +
     'answered',
 )
 

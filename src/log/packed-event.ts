@@ -123,7 +123,7 @@ function isCells(packed: Cells | NamedRow | MarketEvent): packed is Cells {
 
 function readCells(cells: Cells, before: MarketId | undefined): MarketEvent {
   const marketId = cells[1] === USUAL ? before : (cells[1] as MarketId)
-  assert(marketId !== undefined, 'the first event of a row names its market')
+  assert(marketId !== undefined, 'the first event of a row has no market id')
   switch (cells[0]) {
     case KINDS.OrderRested:
       return readRested(cells, marketId)
@@ -182,7 +182,7 @@ function writeForce(terms: PlacementTerms | undefined, into: JsonBytes): void {
 
 function readForce(cell: Cell | undefined): TimeInForce {
   const force = timeInForceByNumber(cell)
-  assert(force !== undefined, `an order with the time in force ${cell}`)
+  assert(force !== undefined, `an order has the unknown time in force ${cell}`)
   return force
 }
 
@@ -229,11 +229,11 @@ function flagOf<Flags extends Readonly<Record<number, object>>>(
   flags: Flags,
 ): Flags[keyof Flags] | { readonly held: string } {
   if (typeof cell === 'string') {
-    assert(SESSION.test(cell), 'the name of a session')
+    assert(SESSION.test(cell), 'the flag of an event is not a valid session id')
     return { held: cell }
   }
   const flag = flags[cell as number]
-  assert(flag !== undefined, `an event with the flag ${cell}`)
+  assert(flag !== undefined, `the flag of an event has the unknown value ${cell}`)
   return flag as Flags[keyof Flags]
 }
 
@@ -283,7 +283,7 @@ function readPlainRested(cells: Cells, marketId: MarketId): OrderRested {
     return isUsual ? { ...rested, order } : { ...rested, order, ...flagOf(cells[15], RESTED_FLAGS) }
   }
   if (more === PERMIT_CELLS) {
-    assert(cells[15] === RETURNED, 'only an order that returned has the nonce of its permit alone')
+    assert(cells[15] === RETURNED, 'only the list of a returned order may end with a permit nonce')
     return { ...rested, returned: true, permit: cells[RESTED_CELLS] as Uint64 }
   }
   return isUsual ? rested : { ...rested, ...flagOf(cells[15], RESTED_FLAGS) }
@@ -403,13 +403,13 @@ function readMatched(cells: Cells, marketId: MarketId): OrdersMatched {
   const fills = [...matched.fills]
   for (const [index, makerTags] of makers) {
     const fill = fills[index]
-    assert(fill !== undefined, 'the tags are those of a fill')
+    assert(fill !== undefined, 'a match has tags for a fill that does not exist')
     fills[index] = { ...fill, makerTags }
   }
   const kind = matched.taker.side === BUY ? 'mint' : 'merge'
   for (const index of others) {
     const fill = fills[index]
-    assert(fill !== undefined, 'a mint or merge is a fill')
+    assert(fill !== undefined, 'a match has a mint or merge for a fill that does not exist')
     fills[index] = { ...fill, kind }
   }
   return {

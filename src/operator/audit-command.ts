@@ -30,13 +30,13 @@ const say = (line: string): boolean => process.stdout.write(`${line}\n`)
 await runCommand({
   call: 'npm run audit --',
   about:
-    'Counts volumes, prices, holders, open interest, positions and profits again, from the trades and from\n' +
-    'the chain, and reports every difference. It only reads, and may run beside a working exchange. Exits with\n' +
-    '1 if something differs, and with 2 if it could not check.',
+    'Recalculates volumes, prices, holders, open interest, positions and profits from the trades and from\n' +
+    'the chain, and reports every difference. The command changes no data and may run while the exchange runs.\n' +
+    'Exits with 1 if there are differences, and with 2 if the check could not be completed.',
   options: {
     url: {
       value: '<url>',
-      help: 'also compares the reservations of the exchange there, if it reserves funds',
+      help: 'also compares the reservations of the exchange at this URL, if that exchange reserves funds',
       default: '',
     },
   },

@@ -219,7 +219,7 @@ function compare(
       ...{ chainId, trader },
       what: `${token} reserved for ${trader} on chain ${chainId}`,
       kept: `${is.open} for orders, ${is.pending} for trades`,
-      expected: `${open} for orders, ${pending} for trades (${sent} of it sent)`,
+      expected: `${open} for orders, ${pending} for trades (including ${sent} for trades sent to the chain)`,
     })
   }
   return differences

@@ -17,8 +17,8 @@ const say = (line: string): boolean => process.stdout.write(`${line}\n`)
 await runCommand({
   call: 'npm run backup --',
   about:
-    'Copies the database, the log with its archive, and the record of the chains, as the settings name\n' +
-    'them (SIBYL_DATA_DIR, SIBYL_DATABASE_URL). The exchange may run meanwhile. The keys of the exchange\n' +
+    'Copies the database, the log with its archive, and the record of the chains from the places in the\n' +
+    'settings (SIBYL_DATA_DIR, SIBYL_DATABASE_URL). The exchange may run meanwhile. The keys of the exchange\n' +
     'are settings, not data: the backup does not contain them.',
   options: { to: { value: '<folder>', help: 'the backup folder; it must be empty or not exist' } },
   async run({ to }) {

@@ -27,7 +27,7 @@ await runCommand({
     'Writes the events of the archive and of the log into the database of the settings\n' +
     '(SIBYL_DATABASE_URL, SIBYL_DATA_DIR), which may be empty or an older copy. Data that is not in the log\n' +
     '(API keys, the journal of transactions, relays, prices) stays as it is in that database; data from a\n' +
-    'chain is read again at the next start. It may be interrupted and started again.',
+    'chain is read again at the next start. The command may be interrupted and run again.',
   options: {},
   async run() {
     const settings = loadSettings()

@@ -129,7 +129,7 @@ export function serve<State, P extends Protocol, Event = never>(
     },
     answer(ticket, answer) {
       const held = tickets.get(ticket.deferred)
-      assert(held !== undefined, 'a deferred answer is given once')
+      assert(held !== undefined, 'the deferred answer was already given')
       tickets.delete(ticket.deferred)
       answers.push({ ...held, answer, isProven: false })
     },

@@ -51,7 +51,7 @@ export function makeStageMeter(registry: Registry): StageMeter {
   registerTimeBuckets(
     registry,
     'sibyl_write_stage_seconds',
-    'Time that orders and cancels spend in each stage of their way.',
+    'Time that orders and cancels spend in each stage of their processing.',
     STAGES.map((stage) => ({ labels: { stage }, buckets: buckets[stage] })),
   )
   return {

@@ -110,7 +110,8 @@ function apiOf(current: () => Supervised): SupervisorApi {
     metrics: () => keptMetrics(current()),
     made: async (name) => (await current().options.made?.[name]?.()) ?? {},
     begin: (name) => begin(current(), name),
-    ended: async (name) => (await begunAs(current(), name)?.over?.promise) ?? 'it does not run',
+    ended: async (name) =>
+      (await begunAs(current(), name)?.over?.promise) ?? 'the thread is not running',
     async drain(name) {
       const host = begunAs(current(), name)
       if (host === undefined) return

@@ -134,9 +134,9 @@ export function runThreads(kinds: ThreadKinds): void {
   }
 
   async function startThread({ name, kind, data }: ThreadRequest): Promise<void> {
-    assert(supervisor !== undefined, 'the supervisor has called')
+    assert(supervisor !== undefined, 'this worker cannot start a thread: it has no supervisor')
     const make = kinds[kind]
-    assert(make !== undefined, `this worker runs no ${kind}`)
+    assert(make !== undefined, `this worker cannot run a thread of the kind ${kind}`)
     const { clock } = data as { clock?: ClockMemory }
     if (clock !== undefined) followClock(clock)
     try {

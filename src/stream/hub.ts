@@ -192,7 +192,10 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
           for (const marketId of found?.marketIds ?? []) channels.joinedEvent(event, marketId)
         }
       } catch (error) {
-        ports.log.warn({ err: error }, 'the markets of followed events cannot be read')
+        ports.log.warn(
+          { err: error },
+          'the markets of events with subscribers cannot be read from the database',
+        )
       }
     },
     fundsChanged: channels.fundsChanged,

@@ -6,13 +6,13 @@ import type { StreamFigures, StreamHub } from './hub.ts'
 const GAUGES: Partial<Record<keyof StreamFigures, string>> = {
   connections: 'Open WebSockets.',
   subscriptions: 'Subscriptions of all WebSockets.',
-  topics: 'Topics that are followed, or were a moment ago.',
-  lagging: 'WebSockets that do not read fast enough now.',
+  topics: 'Topics that have subscribers, or had subscribers a moment ago.',
+  lagging: 'WebSockets whose clients read too slowly now.',
 }
 const COUNTERS: Partial<Record<keyof StreamFigures, string>> = {
   published: 'Messages published, each to any number of WebSockets.',
-  dropped: 'Drops that were seen; each makes its reader start over.',
-  closedLagging: 'WebSockets closed because they did not read.',
+  dropped: 'Messages reported as dropped for slow clients. Such a client gets new snapshots.',
+  closedLagging: 'WebSockets closed because their clients read too slowly.',
 }
 
 export function registerStreamMeters(registry: Registry, hub: StreamHub): void {

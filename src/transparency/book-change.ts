@@ -43,7 +43,7 @@ function factOf({ type, marketId, seq, atMs }: Fact): BookChange {
 
 function changeOf(cells: Cells, before: MarketId | undefined): BookChange {
   const marketId = cells[1] === 0 ? before : (cells[1] as MarketId)
-  if (marketId === undefined) throw new Error('the first event of an entry names no market')
+  if (marketId === undefined) throw new Error('the first event of an entry has no market id')
   const levels = levelsOf(cells)
   return { marketId, seq: cells[2] as number, atMs: cells[3] as number, levels }
 }

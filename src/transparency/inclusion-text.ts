@@ -78,7 +78,7 @@ export function verifyInclusionText(
 } {
   const parsed = parseInclusionText(text)
   if (parsed?.extra === undefined)
-    throw new Error('the proof is malformed, or the entry that it proves is missing')
+    throw new Error('the proof is malformed, or does not contain its entry')
   const { head, note } = openCheckpoint(parsed.checkpoint, key)
   const { index, proof, extra: entry } = parsed
   const leafHash = treeHasher.leaf(entry)

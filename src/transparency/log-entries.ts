@@ -82,7 +82,7 @@ function listsEntry(
   if (!text.startsWith('[\n') || !text.endsWith('\n]') || events !== count) {
     throw new Error(
       `the row at offset ${first} of the log must be a JSON array with one event per line and ` +
-        `${count} events, but it has ${events} events or another form`,
+        `${count} events, but it is not such an array or has ${events} events`,
     )
   }
   return Buffer.from(`${JSON.stringify({ v: ENTRY_VERSION, first, count })}\n${body}\n`)

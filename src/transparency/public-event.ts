@@ -76,7 +76,7 @@ export function makeLineReader(): (entry: Uint8Array) => EntryText {
     expected ??= head.first
     if (head.first !== expected) {
       throw new Error(
-        `offset ${expected} is missing: the next entry begins at offset ${head.first}`,
+        `the next entry must begin at offset ${expected}, not at offset ${head.first}`,
       )
     }
     let texts = lines
@@ -117,7 +117,7 @@ function readEvent(value: unknown, before: MarketId | undefined, offset: number)
   }
   const cells: Cells = value
   const marketId = cells[1] === 0 ? before : (cells[1] as MarketId)
-  if (marketId === undefined) throw new Error(`the event at offset ${offset} names no market`)
+  if (marketId === undefined) throw new Error(`the event at offset ${offset} has no market id`)
   const head = { offset, marketId, seq: cells[2] as number, atMs: cells[3] as number }
   switch (cells[0]) {
     case 'R':

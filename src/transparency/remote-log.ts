@@ -98,7 +98,7 @@ export async function verifyEntries(
   }
   if (!sameBytes(builder.root(), root)) {
     throw new Error(
-      `${origin}: the root hash of the first ${size} entries is not the one in the checkpoint`,
+      `${origin}: the root hash of the first ${size} entries differs from the root hash in the checkpoint`,
     )
   }
   for (const { level, index, hashes } of builder.takeChanged()) {

@@ -99,14 +99,20 @@ export function makeReplay(seen: (order: PublicOrder, market: Market) => void): 
       const check = makeCheck(event)
       counts.events++
       if (event.type === 'MarketOpened') {
-        check(!markets.has(event.marketId) && event.seq === 1, 'the market was opened before')
+        check(
+          !markets.has(event.marketId) && event.seq === 1,
+          'a market must be opened only once, by its event 1',
+        )
         counts.markets++
         markets.set(event.marketId, newMarket(event.market, event.atMs))
         return
       }
       const market = markets.get(event.marketId)
       check(market !== undefined, 'the market was never opened')
-      check(event.seq === market!.seq + 1, `the previous event has the number ${market!.seq}`)
+      check(
+        event.seq === market!.seq + 1,
+        `the event number must be one more than the previous number, ${market!.seq}`,
+      )
       check(event.atMs >= market!.atMs, 'the event is earlier than the previous event')
       if (event.atMs > market!.atMs) market!.filledTraders.clear()
       market!.seq = event.seq
@@ -194,7 +200,7 @@ function introduce(market: ReplayMarket, order: PublicOrder, check: Check, noted
   const expires = expiresAtSec(order.expiration)
   check(
     bookByMs === undefined || market.atMs <= bookByMs,
-    `the order was to be placed by ${bookByMs}, not at ${market.atMs}`,
+    `the order must be placed at ${bookByMs} (Unix milliseconds) or earlier, not at ${market.atMs}`,
   )
   const replaced = replaces === undefined ? undefined : market.orders.get(replaces)
   if (replaced !== undefined) {
@@ -224,7 +230,10 @@ function applyMatched(
   const order = event.known
     ? knownOrder(market, taker, check)
     : introduce(market, taker, check, noted)
-  check(event.known || taker.timeInForce !== 'POST_ONLY', 'a post-only order matches on arrival')
+  check(
+    event.known || taker.timeInForce !== 'POST_ONLY',
+    'a post-only order must not match on arrival',
+  )
   const matched = fills.reduce((sum, { size }) => sum + size, 0)
   let left = taking?.remaining ?? order.size
   let makers = taking?.makers ?? market.removed
@@ -238,14 +247,17 @@ function applyMatched(
     check(maker !== undefined, `fill ${at}: no order rests at a price that the taker accepts`)
     const best = maker!
     const kind = kindOf(order, best)
-    check(fill.kind === kind, `fill ${at}: it must be ${kind ?? 'an ordinary fill'}`)
+    check(fill.kind === kind, `fill ${at}: the kind must be ${kind ?? 'an ordinary fill'}`)
     check(
       fill.makerHash === best.orderHash,
-      `fill ${at}: order ${best.orderHash} at ${best.price} comes before ${fill.makerHash}`,
+      `fill ${at}: order ${best.orderHash} at ${best.price} must be filled before ${fill.makerHash}`,
     )
     check(best.expiresAtSec > Math.floor(event.atMs / 1_000), `fill ${at}: the maker has expired`)
-    check(fill.price === best.price, `fill ${at}: the price must be the maker's, ${best.price}`)
-    check(fill.maker === best.trader, `fill ${at}: the maker's trader is ${best.trader}`)
+    check(
+      fill.price === best.price,
+      `fill ${at}: the price must be ${best.price}, the maker's price`,
+    )
+    check(fill.maker === best.trader, `fill ${at}: the maker's trader must be ${best.trader}`)
     const size = Math.min(best.remaining, left)
     check(fill.size === size, `fill ${at}: its size must be ${size}, not ${fill.size}`)
     best.remaining -= size
@@ -310,7 +322,7 @@ function applyRested(market: ReplayMarket, event: PublicRested, check: Check, no
   check(!market.closed, 'the market is closed')
   check(
     !isImmediate(order.timeInForce),
-    `an order with the time in force ${order.timeInForce} rests`,
+    `an order with the time in force ${order.timeInForce} must not rest in the book`,
   )
   if (event.order !== undefined) {
     check(
@@ -349,7 +361,7 @@ function applyClosed(market: ReplayMarket, event: PublicClosed, check: Check): v
   const { reason, remaining, orderHash, cause } = event
   check(
     cause === undefined || reason === 'cancelled',
-    `only a cancelled order may have a cause, not one that is ${reason}`,
+    `only a cancelled order may have a cause, but the reason of this event is ${reason}`,
   )
   check(
     cause !== 'protection' || market.filledTraders.has(event.trader),
@@ -416,7 +428,10 @@ function applyFailed(
  */
 function useReturned(market: ReplayMarket, order: Known, size: number, check: Check): void {
   const returnable = market.returnable.get(order.orderHash) ?? 0
-  check(size <= returnable, `failed trades returned ${returnable} to the order, not ${size}`)
+  check(
+    size <= returnable,
+    `failed trades returned only ${returnable} to the order, but the event uses ${size}`,
+  )
   market.returnable.set(order.orderHash, returnable - size)
 }
 

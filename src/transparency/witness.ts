@@ -47,21 +47,27 @@ export function addCheckpoint(witness: Witness, body: string): WitnessAnswer {
   const { oldSize, proof, checkpoint } = request
   const { head } = checkpoint
   const keys = witness.logs.get(head.origin)
-  if (keys === undefined) return plain(404, 'the log is unknown\n')
-  if (!isSigned(checkpoint, keys)) return plain(403, 'no key of the log has signed\n')
-  if (oldSize > head.size) return plain(400, 'the old size is larger than the checkpoint\n')
+  if (keys === undefined)
+    return plain(404, 'this witness does not cosign the log of the checkpoint\n')
+  if (!isSigned(checkpoint, keys))
+    return plain(403, 'the signature of the log on the checkpoint is missing or invalid\n')
+  if (oldSize > head.size)
+    return plain(400, 'the old size is larger than the size of the checkpoint\n')
   const before = cosignedBefore(witness.state, head.origin)?.head
   if (oldSize !== (before?.size ?? 0)) {
     return { status: 409, body: `${before?.size ?? 0}\n`, type: 'text/x.tlog.size' }
   }
   const oldRoot = before?.root ?? treeHasher.emptyRoot
   if (oldSize === head.size && !sameBytes(oldRoot, head.root)) {
-    return plain(409, 'this witness knows a different root for this tree size\n')
+    return plain(409, 'this witness has a different root hash for this tree size\n')
   }
   const isEmptyRight = head.size > 0 || sameBytes(head.root, treeHasher.emptyRoot)
   const { size, root } = head
   if (!isEmptyRight || !verifyConsistency({ oldSize, oldRoot, size, root, proof })) {
-    return plain(422, 'the checkpoint is not consistent with the one before\n')
+    return plain(
+      422,
+      'the proof does not show that the checkpoint is consistent with the last cosigned checkpoint\n',
+    )
   }
   const line = cosign(checkpoint.note.text, witness.nowSec(), witness.signer)
   witness.state.write(head.origin, ownNote(checkpoint.note, keys) + line)

@@ -133,7 +133,7 @@ export function makeBatcher<Item, Answer>(
 
   async function perform(batch: readonly Request<Item, Answer>[]): Promise<void> {
     const answers = await run(batch.map((request) => request.item))
-    assert.equal(answers.length, batch.length, 'a batch was answered in part')
+    assert.equal(answers.length, batch.length, 'a batch must have one answer for each request')
     for (const [index, request] of batch.entries()) settle(request, answers[index]!)
   }
 

@@ -130,9 +130,9 @@ export function makeOrderPacker(options: {
   }
 
   return async (orders) => {
-    assert(orders.length <= VERIFY_BATCH_MAX, 'more orders than a batch holds')
+    assert(orders.length <= VERIFY_BATCH_MAX, 'the batch has too many orders')
     const place = free.pop()
-    assert(place !== undefined, 'more batches at once than there is room for')
+    assert(place !== undefined, 'the shared memory has no free place for another batch')
     try {
       return read(orders, place, await run(pack(orders, place)))
     } finally {
@@ -162,7 +162,7 @@ export function makePackedInspector(options: {
     shared.copy(words, 0, from, from + ORDER_WORDS_BYTES)
     shared.copy(signature.all, 0, from + ORDER_WORDS_BYTES, from + CHAIN_OFFSET)
     const hashWords = hashers[shared[from + CHAIN_OFFSET]!]
-    assert(hashWords !== undefined, 'an order of a chain that is unknown here')
+    assert(hashWords !== undefined, 'this thread has no EIP-712 domain for the chain of the order')
     const digest = hashWords(words)
     shared.set(digest, from)
     const signer = recoverHash(digest, signature)

@@ -78,8 +78,8 @@ export function recoveryIdIn({ all }: SignatureBytes): 0 | 1 | SignatureFlaw {
   if (compare(all, 32, HALF_ORDER) > 0) {
     return {
       flaw:
-        's must be in the lower half of its range: replace s by the order of the curve minus s, and v by the other ' +
-        'value',
+        's must be in the lower half of its range: replace s by the order of the curve minus s, and switch v ' +
+        'between 27 and 28, or between 0 and 1',
     }
   }
   return recoveryId

@@ -65,7 +65,7 @@ function word(type: string, value: MessageValue, keccak256: Keccak256): Uint8Arr
   }
   if (type === 'address' || type === 'bytes32') return leftPadded(String(value).slice(2))
   if (type === 'bool') return leftPadded(value === true ? '01' : '00')
-  assert(type.startsWith('uint'), `no way to encode ${type}`)
+  assert(type.startsWith('uint'), `a value of the type ${type} cannot be encoded`)
   const digits = BigInt(value as string | number).toString(16)
   return leftPadded(digits.length % 2 === 0 ? digits : `0${digits}`)
 }
@@ -76,6 +76,6 @@ function leftPadded(digits: string): Uint8Array {
   // Check that the digits are ASCII, because the decoder reads only the low byte of a character.
   const isAscii = Buffer.byteLength(digits) === digits.length
   const written = length <= 32 ? bytes.write(digits, 32 - length, 'hex') : 0
-  assert(isAscii && written === length, 'not a word of hex')
+  assert(isAscii && written === length, 'a value must be at most 32 whole bytes in hex')
   return bytes
 }

@@ -292,7 +292,10 @@ test('if a quick market is already contested on chain, contesting it again sends
     const read = readerOf(client, contractAddress, marketAbi)
     const { description, proposableFrom, expiration } = await read('terms', [])
     assert.equal(proposableFrom, expiration)
-    assert.match(description, /pyth said 5 at 1, then 4 at 2; binance said 5 at 1, then 6 at 2\.$/)
+    assert.match(
+      description,
+      /pyth reported 5 at 1, then 4 at 2; binance reported 5 at 1, then 6 at 2\.$/,
+    )
     assert.equal(await lane.openToOracle(quickMarket), '', 'it is open already')
   } finally {
     lane.stop()

@@ -86,7 +86,7 @@ test('while no RPC address answers correctly, every call fails with a retryable 
 test('if all RPC addresses serve another chain, calls fail with a fault that is not retryable', async () => {
   const fault = await faultOf(client([first.url], 5).viem.getBlockNumber())
   assert.deepEqual([fault.code, fault.retryable], ['CHAIN_MISMATCH', false])
-  assert.match(fault.message, /serves chain 31337, but the settings name chain 5/)
+  assert.match(fault.message, /serves chain 31337, but the settings require chain 5/)
 })
 
 test('a request for the logs of too many blocks fails with CHAIN_RANGE_TOO_LARGE', async () => {

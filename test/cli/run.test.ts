@@ -73,7 +73,7 @@ test('an invalid command line prints one line with a suggestion, and exits with 
   }
   assert.match(await wrong('ordr'), /no command 'ordr'; did you mean order\?/)
   assert.match(await wrong('market', 'crate'), /did you mean create\?/)
-  assert.match(await wrong('frobnicate'), /sibyl --help lists them all/)
+  assert.match(await wrong('frobnicate'), /sibyl --help lists all commands/)
   assert.match(await wrong('markets', '--jsn'), /no option --jsn; did you mean --json\?/)
   assert.match(await wrong('markets', '--colour'), /sibyl markets --help lists all options/)
   assert.match(await wrong('order'), /sibyl order buy\|sell/)

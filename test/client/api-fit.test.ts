@@ -23,7 +23,7 @@ test('the client reports why it cannot use an exchange with an incompatible API 
     assert.equal(fit.fits, false)
     return fit.why
   }
-  assert.match(why('2.2'), /speaks API 2\.2.*made for API 2\.3.*does not have yet/)
+  assert.match(why('2.2'), /has API version 2\.2.*made for API 2\.3.*does not have yet/)
   assert.match(why('3.0'), /a newer client is needed/)
   assert.match(why('1.9'), /an older client is needed/)
   assert.match(why('two'), /not a version/)

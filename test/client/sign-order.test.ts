@@ -111,7 +111,7 @@ test('the client refuses to sign an order that the exchange would refuse', () =>
     assertRefused({ price }, 'PRICE_OUT_OF_RANGE', 'order.price', /0\.000001/)
   }
   const cents =
-    /^price: a number counts millionths, so 42 means 0\.000042 dollars; write '0\.42' for 42 cents, or '0\.000042'/
+    /^price: a number is in millionths of a dollar, so 42 means 0\.000042 dollars; write '0\.42' for 42 cents, or '0\.000042'/
   assertRefused({ price: 42 }, 'PRICE_OUT_OF_RANGE', 'order.price', cents)
   assert.equal(draftOf({ price: 100 }).price, 100)
   for (const size of ['0', '0.000000', 0, -5]) {

@@ -117,7 +117,7 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   [
     'a cluster key that is too short',
     { ...NODE, SIBYL_CLUSTER_KEY: '0x1234' },
-    /^SIBYL_CLUSTER_KEY: must be empty, or 0x and 64 hexadecimal digits, or a file that holds them$/,
+    /^SIBYL_CLUSTER_KEY: must be empty, 0x and 64 hexadecimal digits, or the path of a file that contains them$/,
   ],
   [
     'a node name that is not valid in a NATS subject',

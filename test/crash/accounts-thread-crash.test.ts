@@ -50,7 +50,10 @@ test('after a crash of the accounts thread, the exchange is not ready until orde
     const { deaths, why } = supervisor.health()['accounts-0'] ?? {}
     assert.deepEqual(
       [deaths, why],
-      [1, 'the exchange has restarted and waits for orders accepted before: retry shortly'],
+      [
+        1,
+        'the exchange has restarted and waits for orders that were accepted before the restart: retry shortly',
+      ],
     )
   })
   assert.equal((await fetch(`${url}/readyz`)).status, 503)

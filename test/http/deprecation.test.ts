@@ -35,7 +35,10 @@ test('the API document marks a deprecated operation', async () => {
 })
 
 test('the start fails if a deprecation has no date or belongs to an unknown route', async (t) => {
-  assert.throws(() => withDeprecations(routes, { 'GET /gone': { since: '2026-11-18' } }), /exist/)
+  assert.throws(
+    () => withDeprecations(routes, { 'GET /gone': { since: '2026-11-18' } }),
+    /must exist/,
+  )
   for (const since of ['soon', '2026-13-01']) {
     const [first] = withDeprecations(routes, { 'GET /echo/{marketId}': { since } })
     assert.ok(first !== undefined)

@@ -165,7 +165,7 @@ test('a log that ends before its archive’s last event has lost events and does
   cpSync(join(dataDir, 'early'), join(dataDir, 'log'), { recursive: true })
   assert.throws(
     () => open(),
-    fault('LOG_LOST', /ends at offset 30, but the archive holds offset 50/),
+    fault('LOG_LOST', /ends at offset 30, but the archive contains offset 50/),
   )
 })
 

@@ -292,7 +292,7 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
       )
       assert.match(
         await execute('no-socket.js'),
-        /^MISSING_FIELD there is no WebSocket here: pass a WebSocket/,
+        /^MISSING_FIELD this runtime has no WebSocket: pass a WebSocket class/,
       )
     },
   )

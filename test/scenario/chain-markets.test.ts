@@ -48,7 +48,7 @@ test('an exchange lists the markets of its chain', async (t) => {
       })
       assert.match(
         await chainRefusal(withSettings({ chainId: 137 })),
-        /^SIBYL_CHAIN_RPC: .* serves chain 31337, but the settings name chain 137$/,
+        /^SIBYL_CHAIN_RPC: .* serves chain 31337, but the settings require chain 137$/,
       )
       const nothing = `0x${'12'.repeat(20)}`
       const contracts = { ...chain.settings.contracts, settlement: nothing }

@@ -106,8 +106,8 @@ test('the line of a quick market begins at the start price and leaves the remain
   ])
   assert.equal(
     assetWords(quick, steps, 102),
-    'BTC is at 50,020.00, 20.00 above the strike of 50,000.00, between 50,000.00 and 50,020.00. ' +
-      '00:02 are left.',
+    'BTC is at 50,020.00, 20.00 above the strike of 50,000.00, with prices between 50,000.00 and ' +
+      '50,020.00 in this chart. 00:02 are left.',
   )
   const over = { ...quick, endPrice: 49_990 * DOLLAR }
   const whole = assetSteps(over, points, 200)

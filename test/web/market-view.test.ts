@@ -215,7 +215,7 @@ test('a quick market shows the side that is ahead, its end, and the winner', () 
   assert.equal(quickStanding(decided, 99, 1_001).words, 'The oracle decided: YES has won.')
   const over = { ...one, resolved: true, outcome: 1 }
   assert.deepEqual(quickStanding(over, 200, 1_001), {
-    ...{ state: 'resolved', isUp: false, words: 'It went down: NO has won.' },
+    ...{ state: 'resolved', isUp: false, words: 'The price went down: NO has won.' },
   })
 })
 
@@ -228,7 +228,10 @@ test('a price chart has a text description even if no trade exists yet', () => {
     { name: 'YES', candles },
     { name: 'NO', candles: [] },
   ]
-  assert.equal(chartWords(series), 'YES is at 42.5¢, between 39.0¢ and 45.0¢.')
+  assert.equal(
+    chartWords(series),
+    'YES is at 42.5¢, with prices between 39.0¢ and 45.0¢ in this chart.',
+  )
   assert.equal(chartWords([]), 'There is no price yet.')
   const newest = {
     ...trade(1),
@@ -237,7 +240,10 @@ test('a price chart has a text description even if no trade exists yet', () => {
     txHash: '',
     reason: '',
   }
-  assert.match(chartWords(series, newest), / 45\.0¢\. Last trade: 2\.50 YES at 43\.0¢\.$/)
+  assert.match(
+    chartWords(series, newest),
+    / 45\.0¢ in this chart\. Last trade: 2\.50 YES at 43\.0¢\.$/,
+  )
   const line = flatLine(500_000, 60, 3_605)
   assert.equal(line.length, 60)
   assert.equal(line.at(-1)?.timestamp, 3_600)

@@ -55,5 +55,5 @@ async function wordsOf(ports: EventPreviewPorts, event: PreviewedEvent): Promise
     const chance = chanceInMarket(ports, id)
     return `${question} ${chance === undefined ? 'Not traded yet' : percentText(chance)}`
   })
-  return lines.length === 0 ? 'It has no markets yet.' : `${lines.join('; ')}.`
+  return lines.length === 0 ? 'The event has no markets yet.' : `${lines.join('; ')}.`
 }

@@ -77,13 +77,13 @@ export type History = {
 const NO_HISTORY = reject(
   'NOT_FOUND',
   undefined,
-  'past books are not available, because this exchange does not publish its log',
+  'past books and archive files are not available, because this exchange does not publish its log',
 )
 const BEHIND: Rejection = {
   ...reject(
     'OVERLOADED',
     undefined,
-    'the past books of this market are still being prepared: retry shortly',
+    'the past books and archive files of this market are still being prepared: retry shortly',
   ),
   retryAfterSec: 5,
 }
@@ -229,7 +229,7 @@ export function archive(history: History | undefined): AnswerRoute {
         return reject(
           'NOT_FOUND',
           undefined,
-          'the market has no events on this day, or none later than the parameter after',
+          'the market has no events on this day, or no event with a sequence number above the parameter after',
         )
       }
       return archiveReply(`${marketId}-${day}-${afterSeq}.jsonl.gz`, part)

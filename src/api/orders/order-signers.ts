@@ -123,8 +123,8 @@ export function makeOrderSigners(ports: OrderSignersPorts): OrderSigners {
         : answer.openOrders >= DELEGATED_ORDERS_MAX
           ? `the delegate has ${answer.openOrders} open orders, and the maximum is ${DELEGATED_ORDERS_MAX}: cancel some ` +
             'of them'
-          : `open orders of the delegate are worth ${answer.openNotional}; this order would exceed its limit of ` +
-            `${maxOpenNotional} millionths of the stablecoin`
+          : `open orders of the delegate are worth ${answer.openNotional}; with this order the ` +
+            `delegate would exceed its limit of ${maxOpenNotional} millionths of the stablecoin`
       return reject('DELEGATE_LIMIT', 'order.size', detail)
     },
 

@@ -251,11 +251,12 @@ function evidenceOf(found: QuickMarketRecord) {
             observations: decision.average.marks.map(observationBody),
           },
     rule:
-      'YES if the end price is at or above the start price. Both are the first reports of one source, at or ' +
-      `after ${found.startSec} and ${endSecOf(found)}. If not more sources saw the price move to that side ` +
-      "than to the other, the end price is replaced by the mean of the source's first reports at or after " +
-      `${averagedSecs(endSecOf(found), found.intervalSec).join(', ')}. If sources whose moves differ by more ` +
-      'than the bound contradict the mean too, the optimistic oracle decides',
+      'YES if the end price is at or above the start price, otherwise NO. Both prices are the first reports of ' +
+      `one source, at or after ${found.startSec} and ${endSecOf(found)}. Unless more sources moved towards this ` +
+      "outcome than against it, the mean of that source's first reports at or after " +
+      `${averagedSecs(endSecOf(found), found.intervalSec).join(', ')} replaces the end price. The optimistic ` +
+      'oracle decides if the mean gives the same outcome or is incomplete, and at least as many sources ' +
+      'contradict this outcome by more than the bound as support it',
     comparison: comparisonOf(found),
     // A contested market is on the chain without an outcome, so it is shown as `created`. Clients of earlier versions
     // do not know the word `contested`.

@@ -72,7 +72,7 @@ const TAGS: Readonly<Record<string, string>> = {
     '`6543210000000` is 65,432.10 dollars.',
   keys:
     'API keys of a wallet. A client makes its bearer tokens itself and signs them with its API ' +
-    'key; it sends no request for this.',
+    'key, without a request to the exchange.',
   stream:
     'All live data over one WebSocket. Each message of a channel contains the sequence number or ' +
     'cursor of the previous message. So a client can detect lost messages. A client can check ' +

@@ -16,7 +16,7 @@ const STATUS: Readonly<Record<TransactionState, string>> = {
 const ENDS: Readonly<Partial<Record<TransactionState, string>>> = {
   reverted: 'the transaction reverted',
   cancelled: 'the transaction was cancelled before it was mined',
-  lost: 'another transaction replaced it',
+  lost: 'another transaction with the same nonce replaced the transaction',
 }
 
 /**

@@ -56,7 +56,7 @@ export function makeSigner(options: {
       gas: call.gas,
       ...fees,
     }
-    assert(account.sign !== undefined, 'a lane has a key of its own')
+    assert(account.sign !== undefined, 'the account of a lane must have a private key')
     const signature = await account.sign({ hash: hashOf(serializeTransaction(transaction)) })
     const raw = serializeTransaction(transaction, parseSignature(signature))
     return { raw, hash: hashOf(raw) }

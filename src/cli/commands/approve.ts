@@ -34,7 +34,8 @@ export const approve = command({
       txHashes.push((await client.relayer.ctfApproval()).tx_hash)
     }
     if (values.json) io.out(showJson({ address, txHashes }, 2))
-    else if (txHashes.length === 0) io.out(`${address} has already approved\n`)
+    else if (txHashes.length === 0)
+      io.out(`${address} has already approved the exchange: no transaction was needed\n`)
     else io.out(showFacts({ wallet: address, transactions: txHashes.join(' ') }))
     return 0
   },

@@ -15,9 +15,12 @@ export const archive = command({
   takes: '<market> <day>',
   about:
     'downloads the events of a market on a UTC day as a gzip file with one JSON object per line',
-  more: 'Every part is checked against the SHA-256 that the exchange names. This command needs an exchange whose log is public.',
+  more: 'Every part is checked against the SHA-256 in the answer of the exchange. This command needs an exchange whose log is public.',
   options: {
-    out: { value: '<file>', help: 'path of the file (<market>-<day>.jsonl.gz)' },
+    out: {
+      value: '<file>',
+      help: 'path of the file to write; by default <market id>-<day>.jsonl.gz',
+    },
     ...READ_OPTIONS,
   },
   async run({ values, positionals: [named = '', day = ''], io }) {

@@ -17,8 +17,8 @@ export const conformance = command({
   takes: '',
   about: 'checks a server against the contract of the API, and reports the result of each check',
   more:
-    'Without a trader it only reads. With --key-file, or --account on a local chain, it also places\n' +
-    'orders at the lowest price, cancels them, and registers an API key that it revokes. It exits with\n' +
+    'Without a trader, the command only reads. With --key-file, or --account on a local chain, it also places\n' +
+    'orders at the lowest price, cancels them, and registers an API key that it revokes. The exit code is\n' +
     '1 if a check fails.',
   options: {
     only: {

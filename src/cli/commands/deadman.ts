@@ -11,8 +11,8 @@ export const deadman = command({
   name: 'deadman',
   takes: '<seconds>',
   about:
-    "cancels all of the trader's orders after the given seconds, unless the command is repeated in time; 0 turns this off",
-  more: 'It needs an API key of the trader: sibyl keys create.',
+    "cancels all of the trader's orders after the given seconds, unless the command is repeated in time; 0 turns the dead-man switch off",
+  more: 'The command needs an API key of the trader: create the key with sibyl keys create.',
   options: SIGN_OPTIONS,
   async run({ values, positionals: [seconds = ''], io }) {
     const afterMs = 1_000 * readInteger('seconds', seconds, 0, SECONDS_MAX)

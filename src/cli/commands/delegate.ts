@@ -13,7 +13,7 @@ export const delegateCreate = command({
   name: 'delegate create',
   takes: '<address>',
   about: "lets a key sign orders and cancellations for the trader's account, but nothing else",
-  more: 'The trader signs, and the exchange pays for the gas. The exchange enforces the limits before it matches.',
+  more: 'The trader signs, and the exchange pays for the gas. The exchange enforces the limits before it matches an order.',
   options: {
     days: { value: '<number>', help: 'number of days for which the key may sign', default: '30' },
     'max-size': { value: '<shares>', help: 'maximum size of an order' },
@@ -49,8 +49,9 @@ export const delegateCreate = command({
 export const delegateRevoke = command({
   name: 'delegate revoke',
   takes: '<address>',
-  about: 'revokes a key: the exchange accepts no more of its orders and cancels the open ones',
-  more: 'Trades that matched before still settle. The trader signs, and the exchange pays for the gas.',
+  about:
+    'revokes a key: the exchange accepts no further orders of the key and cancels its open orders',
+  more: 'Trades that matched before the revocation still settle. The trader signs, and the exchange pays for the gas.',
   options: SIGN_OPTIONS,
   async run({ values, positionals: [delegate = ''], io }) {
     const { client, address } = await traderOf(values, io)

@@ -60,7 +60,7 @@ export const marketCreate = command({
   options: {
     question: {
       value: '<text>',
-      help: 'the question that YES answers, at most 1,024 bytes',
+      help: 'the question that YES or NO answers, at most 1,024 bytes',
       required: true,
     },
     description: {

@@ -45,7 +45,7 @@ export const events = command({
       if (found.length === limit) break
     }
     if (values.json) io.out(showJson(found, 2))
-    else if (found.length === 0) io.out('there is no such event\n')
+    else if (found.length === 0) io.out('no events found\n')
     else io.out(tableOf(found))
     return 0
   },
@@ -123,9 +123,9 @@ export const eventCreate = command({
   takes: '<question> …',
   about: 'creates an event with one market per question',
   more:
-    "An operator of the factory signs the event for each market, and the market's creation stores it on the\n" +
-    'chain. It cannot be changed afterwards; sibyl event add adds markets. On the local chain the keys are\n' +
-    `those of accounts #${OPERATOR} and #${MAKER}.`,
+    "An operator of the factory signs the event for each market, and the market's creation stores the event\n" +
+    'on the chain. The event cannot be changed afterwards, but sibyl event add can add markets to it. On the\n' +
+    `local chain the keys are those of accounts #${OPERATOR} and #${MAKER}.`,
   options: {
     slug: {
       value: '<name>',
@@ -171,7 +171,11 @@ export const eventAdd = command({
     ])
     const { title, category, tags, image, description, end, exclusive } = event
     const info = { slug, title, category, tags, image, description, end, exclusive }
-    if (end - serverTime < 61) throw new CommandError(`the event ${slug} has ended`)
+    if (end - serverTime < 61) {
+      throw new CommandError(
+        `no market can be added: the event ${slug} has ended or ends within 60 seconds`,
+      )
+    }
     await createMarkets(info, end - serverTime, { values, positionals: questions, io })
     return 0
   },
@@ -219,7 +223,7 @@ async function createMarkets(
     const { event } = await client.market(id)
     if (event?.slug !== info.slug) {
       throw new CommandError(
-        `the exchange lists '${question}' without an event: another event has the slug ${info.slug}, or this event is full`,
+        `the exchange lists the new market '${question}' without the event: another event has the slug ${info.slug}, or the event is full`,
       )
     }
   }

@@ -14,7 +14,7 @@ const DAY_SEC = 86_400
 export const keysCreate = command({
   name: 'keys create',
   takes: '',
-  about: 'registers an API key by a signature of the wallet, and keeps it in a file',
+  about: 'registers an API key by a signature of the wallet, and stores the key in a file',
   more: 'Only its owner can read the file, which is the only copy of the private key. Other commands find the file by themselves.',
   options: {
     name: { value: '<text>', help: 'a name of your choice', default: 'sibyl' },
@@ -45,7 +45,7 @@ export const keysList = command({
   name: 'keys list',
   takes: '',
   about: 'lists the API keys that are stored on this machine, for all exchanges',
-  more: 'An exchange does not list the keys of a wallet.',
+  more: 'Keys on other machines are not shown, because an exchange does not list the keys of a wallet.',
   options: { json: READ_OPTIONS.json },
   async run({ values, io }) {
     const folder = openKeyFolder(io)

@@ -28,7 +28,7 @@ const hexSha256 = (bytes: Uint8Array): string => createHash('sha256').update(byt
 export const logReplay = command({
   name: 'log replay',
   takes: '',
-  about: 'verifies the public log and runs its matching again; names the first event that differs',
+  about: 'verifies the public log and repeats its matching; reports the first event that differs',
   more:
     'Every fill, price, remainder and return is compared with the result of matching the logged orders. The hash of each order is\n' +
     'computed from its terms, and the signers of orders that have ended are recovered, unless --no-signatures is given.\n' +
@@ -87,7 +87,9 @@ export const logReplay = command({
         )
       for (const other of others.slice(0, OTHERS_SHOWN_MAX)) io.err(`${other}\n`)
       if (others.length > OTHERS_SHOWN_MAX) {
-        io.err(`and ${others.length - OTHERS_SHOWN_MAX} more\n`)
+        io.err(
+          `and ${others.length - OTHERS_SHOWN_MAX} more orders that neither the trader nor a delegate signed\n`,
+        )
       }
     }
     return 0
@@ -155,7 +157,7 @@ async function checkSigners(
     const asked = [...part.keys()].join(',')
     const response = await fetch(`${url}/api/v1/transparency/signatures?orders=${asked}`)
     if (!response.ok)
-      throw new CommandError(`the exchange answered with HTTP status ${response.status}`)
+      throw new CommandError(`the request for signatures failed: HTTP status ${response.status}`)
     const answer = (await response.json()) as SignaturesAnswer
     for (const revealed of answer.orders) {
       const order = part.get(revealed.orderHash)
@@ -165,7 +167,7 @@ async function checkSigners(
       signers++
       if (signer === order.trader) continue
       if (signer !== undefined && (await delegatesOf(order)).has(signer)) continue
-      const other = `order ${order.orderHash} of ${order.trader} is signed by ${signer ?? 'no recoverable key'}`
+      const other = `order ${order.orderHash} is not signed by its trader ${order.trader} or a delegate (signer: ${signer ?? 'no recoverable key'})`
       if (isStrict) throw new CommandError(other)
       others.push(other)
     }
@@ -195,7 +197,7 @@ function makeDelegates(url: string): (order: OrderOnChain) => Promise<ReadonlySe
     const path = `/api/v1/users/${trader}/delegates?chain_id=${chainId}`
     const response = await fetch(url + path)
     if (!response.ok)
-      throw new CommandError(`the exchange answered with HTTP status ${response.status}`)
+      throw new CommandError(`the request for delegates failed: HTTP status ${response.status}`)
     const { delegates } = (await response.json()) as DelegateList
     const found = new Set(delegates.map(({ delegate }) => delegate.toLowerCase()))
     if (kept.size >= TRADERS_KEPT_MAX) kept.clear()

@@ -25,9 +25,9 @@ export const logWitness = command({
   about:
     'cosigns the checkpoints of an exchange as long as they are consistent (C2SP tlog-witness)',
   more:
-    'It reads the checkpoints of the exchange every few seconds and also accepts POST /add-checkpoint. Do not delete its folder: it\n' +
-    'contains the cosigned checkpoints. A log that cannot be read is read again later. It exits with 1 as\n' +
-    'soon as a log contradicts a checkpoint that it cosigned.',
+    'The witness reads the checkpoints of the exchange every few seconds and, with --listen, also accepts POST /add-checkpoint. Do not\n' +
+    'delete the folder of --state: it contains the cosigned checkpoints. A log that cannot be read is read again later. The witness\n' +
+    'exits with 1 as soon as a log contradicts a checkpoint that the witness cosigned.',
   options: {
     name: {
       value: '<name>',
@@ -45,7 +45,10 @@ export const logWitness = command({
       required: true,
     },
     key: { value: '<keys>', help: 'verifier keys of the logs, separated by commas' },
-    listen: { value: '<port>', help: 'port on 127.0.0.1 at which the witness serves the protocol' },
+    listen: {
+      value: '<port>',
+      help: 'port on 127.0.0.1 at which the witness serves the tlog-witness protocol',
+    },
     every: {
       value: '<seconds>',
       help: 'seconds between two reads of the checkpoints',

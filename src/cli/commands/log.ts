@@ -137,7 +137,10 @@ export const logProof = command({
   more: 'To save a proof in a file, use --save. A saved proof is checked only with the keys that --key gives.',
   options: {
     key: KEY_OPTION,
-    witness: { value: '<keys>', help: 'verifier keys of witnesses that must have cosigned' },
+    witness: {
+      value: '<keys>',
+      help: 'verifier keys of witnesses that must have cosigned the checkpoint, separated by commas',
+    },
     save: { value: '<path>', help: 'keeps the proof in a file' },
     ...READ_OPTIONS,
   },
@@ -278,7 +281,7 @@ async function fetchProof(url: string, named: string): Promise<string> {
   if (response.ok) return response.text()
   if (response.status === 404)
     throw new CommandError(`the public log does not contain the order or trade '${named}'`)
-  throw new CommandError(`the exchange answered with HTTP status ${response.status}`)
+  throw new CommandError(`the request for the proof failed: HTTP status ${response.status}`)
 }
 
 /** Reads verifier keys, separated by commas. */

@@ -38,7 +38,7 @@ export const markets = command({
       if (found.length === limit) break
     }
     if (values.json) io.out(showJson(found, 2))
-    else if (found.length === 0) io.out('no market is open\n')
+    else if (found.length === 0) io.out('no market found; --all includes markets that have ended\n')
     else io.out(tableOf(found, values.all))
     return 0
   },

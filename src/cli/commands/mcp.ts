@@ -28,7 +28,7 @@ export const mcp = command({
   takes: '',
   about: 'serves tools by the Model Context Protocol, over standard input and output or HTTP',
   more:
-    'Without --key-file it only reads. With the key of a delegate of the account --for, orders are only checked and not placed, unless --live is\n' +
+    'Without --key-file it only reads. With --key-file and --for, orders are only checked and not placed, unless --live is\n' +
     'given too. The exchange enforces the limits of the delegation; this command enforces --max-size and --max-notional.\n' +
     'It logs each call as a line of JSON on standard error.',
   options: {
@@ -78,7 +78,7 @@ export const mcp = command({
       const port = readInteger('http', values.http, 0, PORT_MAX)
       const token = randomBytes(TOKEN_BYTES).toString('hex')
       const bound = await serveHttp(parts, { port, token, signal: io.signal })
-      io.err(`http://127.0.0.1:${bound}/ with Authorization: Bearer ${token}\n`)
+      io.err(`send requests to http://127.0.0.1:${bound}/ with Authorization: Bearer ${token}\n`)
       await new Promise<void>((resolve) => io.signal.addEventListener('abort', () => resolve()))
       return 0
     }
@@ -119,7 +119,7 @@ async function delegateOf(
   const create = `sibyl delegate create ${own} ${CREATE_OPTIONS} --key-file <key of ${trader.address}>`
   if (own.toLowerCase() === trader.address.toLowerCase()) {
     throw new CommandError(
-      'this key belongs to the account itself. Make a new key, and appoint it as a delegate: ' +
+      '--key-file: this key belongs to the account itself, but sibyl mcp needs the key of a delegate. Make a new key, and appoint it as a delegate: ' +
         create.replace(own, '<address of the new key>'),
     )
   }

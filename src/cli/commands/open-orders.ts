@@ -40,7 +40,7 @@ export const cancel = command({
   },
   async run({ values, positionals: [named], io }) {
     if ((named === undefined) !== values.all) {
-      throw new OptionError('give the hash of one order, or --all')
+      throw new OptionError('give either the hash of one order or --all')
     }
     if (values.market !== undefined && !values.all) {
       throw new OptionError('--market needs --all')

@@ -31,7 +31,7 @@ function placing(side: 'buy' | 'sell'): Command {
       'post-only': { help: 'the market rejects the order if it would match at once' },
       'book-within': {
         value: '<ms>',
-        help: 'milliseconds until the market must process the order; later, it rejects the order',
+        help: 'maximum milliseconds until the market processes the order; after this time, the market rejects the order',
       },
       label: {
         value: '<text>',

@@ -9,7 +9,7 @@ import { showAmount, showId, showJson, showTable } from '../show.ts'
 export const positions = command({
   name: 'positions',
   takes: '[<address>]',
-  about: 'shows what a trader holds, by default the trader of the given key',
+  about: 'shows the shares and the profit of a trader, by default the trader of the given key',
   options: SIGN_OPTIONS,
   async run({ values, positionals: [named], io }) {
     if (named !== undefined && parseAddress(named) === undefined) {

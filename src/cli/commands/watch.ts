@@ -124,7 +124,7 @@ async function follow<Message, State>(
   })
   stream.on('gap', () => io.err('sibyl: a message is missing; waiting for a new snapshot\n'))
   stream.on('checksum', () =>
-    io.err('sibyl: the checksum of the book differs; waiting for a new snapshot\n'),
+    io.err('sibyl: the book does not match the received checksum; waiting for a new snapshot\n'),
   )
   const { ready } = start(stream, (message, state) => {
     if (printed++ >= most) return

@@ -88,7 +88,7 @@ export const AUTH_CHECKS: readonly Check[] = [
       const first = await use()
       // The request names an unknown market, so it fails even with a valid token. Any status except 401 shows that the
       // server accepted the token.
-      demandEqual('rejection of a valid token to be', first.status === 401, false)
+      demandEqual('rejection of a valid token with status 401 to be', first.status === 401, false)
       if (auth.singleUse)
         demandEqual('the status of a request with a used token to be', (await use()).status, 401)
     },

@@ -29,7 +29,7 @@ type Page = {
 
 async function page({ ask }: World, query: string): Promise<Page> {
   const { status, body, text } = await ask(`/events?${query}`)
-  if (status === 404) throw new Skipped('the server has no events')
+  if (status === 404) throw new Skipped('the server has no endpoint GET /events')
   demand(status === 200 && body !== undefined, `GET /events?${query} to answer 200 with JSON`, text)
   return body as Page
 }
@@ -75,13 +75,17 @@ export const EVENT_CHECKS: readonly Check[] = [
           seen.push(...events.map(({ slug, chainId }) => `${chainId}/${slug}`))
           cursor = nextCursor
         }
-        demandEqual(`number of different events by ${sort}`, new Set(seen).size, seen.length)
+        demandEqual(
+          `number of different events with sort=${sort} to be`,
+          new Set(seen).size,
+          seen.length,
+        )
       }
     },
   },
   {
     id: 'events.one',
-    says: 'GET /events/{slug} lists all markets of the event, and each market names the event',
+    says: 'GET /events/{slug} lists all markets of the event, and each market has the slug of the event',
     async run(world) {
       const event = await one(world, await anEvent(world))
       demandShape('the event', event, EVENT)
@@ -95,7 +99,7 @@ export const EVENT_CHECKS: readonly Check[] = [
   },
   {
     id: 'events.prices',
-    says: 'the field prices has yesSum and gap in an exclusive event, and is null in any other',
+    says: 'the field prices has yesSum and gap in an exclusive event, and is null in any other event',
     async run(world) {
       const event = await one(world, await anEvent(world))
       if (event.exclusive) {

@@ -50,7 +50,7 @@ export const MARKET_CHECKS: readonly Check[] = [
         type Listed = { markets: { chainId: number }[] }
         const { markets } = await readEndpoint<Listed>(world, '/markets', query)
         const others = markets.filter((market) => market.chainId !== chainId)
-        demandEqual(`markets of other chains than ${chainId}`, others.length, 0)
+        demandEqual(`number of markets of chains other than ${chainId} to be`, others.length, 0)
       }
     },
   },
@@ -69,7 +69,7 @@ export const MARKET_CHECKS: readonly Check[] = [
         ids.push(...answer.markets.map(({ id }) => id))
         cursor = answer.nextCursor ?? null
       }
-      demandEqual('ids that appear twice', ids.length - new Set(ids).size, 0)
+      demandEqual('number of repeated ids to be', ids.length - new Set(ids).size, 0)
       if (nextCursor !== null || cursor !== null) return
       // A market may have been created after the whole list was read. The pages then contain it, so the comparison
       // ignores markets that are not in the list.
@@ -80,7 +80,7 @@ export const MARKET_CHECKS: readonly Check[] = [
         listed.filter((id) => !paged.includes(id)),
         [],
       )
-      demandEqual('the order of the pages', paged, listed)
+      demandEqual('the sequence of the market ids in the pages to be', paged, listed)
     },
   },
   {
@@ -142,7 +142,7 @@ export const MARKET_CHECKS: readonly Check[] = [
       const both = await bookOf('')
       demand(
         both.bids >= Math.max(yes.bids, no.bids) && both.bids <= yes.bids + no.bids,
-        'the levels of both outcomes',
+        'a request without outcome to return the levels of both outcomes',
         both,
       )
     },

@@ -30,7 +30,7 @@ async function openMarkets({ ask, config }: World): Promise<readonly Listed[]> {
   const { body } = await ask('/markets?status=open')
   const { markets = [] } = (body ?? {}) as { markets?: readonly Listed[] }
   if (markets.every(({ matching }) => matching === undefined)) {
-    throw new Skipped('the server has no matching rules')
+    throw new Skipped('no open market of the server has the field matching')
   }
   const { serverTime } = await config()
   return markets.filter(({ expiration }) => expiration > serverTime + 2 * TTL_SECONDS)
@@ -65,7 +65,7 @@ const mirrored = (levels: readonly Level[]) =>
 export const MATCHING_CHECKS: readonly Check[] = [
   {
     id: 'matching.rule',
-    says: 'every market names its matching rule',
+    says: 'the field matching of every market is same-outcome or complementary',
     async run(world) {
       for (const { id, matching } of await openMarkets(world)) {
         const isKnown = matching === 'same-outcome' || matching === 'complementary'
@@ -91,7 +91,7 @@ export const MATCHING_CHECKS: readonly Check[] = [
           const wanted = [sums(bids), sums(asks)]
           const seen = [sums(own(implied.bids)), sums(own(implied.asks))]
           if (wanted.join('|') !== seen.join('|') && tries < TRIES) continue
-          demandEqual(`the implied book of YES in ${id}`, seen, wanted)
+          demandEqual(`the YES book of market ${id} with implied=true to be`, seen, wanted)
           break
         }
       }
@@ -113,7 +113,11 @@ export const MATCHING_CHECKS: readonly Check[] = [
         const level = asks.find((each) => each.price === UNIT - Number(price))
         demandShape('the implied ask', level, { price: NATURAL, size: NATURAL, implied: NATURAL })
         const isThere = BigInt(level?.implied ?? 0) >= BigInt(size)
-        demand(isThere, `at least ${size} implied at ${UNIT - Number(price)}`, level?.implied)
+        demand(
+          isThere,
+          `an implied size of at least ${size} at price ${UNIT - Number(price)}`,
+          level?.implied,
+        )
       } finally {
         await cancel(world, orderHash, id)
       }

@@ -60,7 +60,7 @@ export const ORDER_CHECKS: readonly Check[] = [
   },
   {
     id: 'orders.validate-fields',
-    says: 'POST /orders/validate names every field that is wrong',
+    says: 'POST /orders/validate returns an error with the name of each wrong field',
     async run(world) {
       const good = await world.signWithThrowawayKey()
       for (const [field, value] of SPOILT) {
@@ -182,7 +182,7 @@ export const ORDER_CHECKS: readonly Check[] = [
         const { bids } = body as { bids: { price: number; size: number | string }[] }
         const level = bids.find((each) => each.price === Number(price))
         const most = BigInt(level?.size ?? 0)
-        demand(most >= BigInt(size), `a bid of at least ${size} at ${price}`, level)
+        demand(most >= BigInt(size), `a bid size of at least ${size} at price ${price}`, level)
       })
     },
   },

@@ -75,7 +75,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'config.limits',
-    says: 'GET /config gives prices of 1 to 999999, orders of 60 s or longer and tokens of 300 s',
+    says: 'GET /config has prices of 1 to 999999, an order lifetime of at least 60 s and a token lifetime of 300 s',
     async run({ config }) {
       const { limits, auth } = await config()
       const { priceMin, priceMax, expirationAheadSecondsMin } = limits
@@ -90,12 +90,16 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'config.time',
-    says: 'the time is in Unix seconds and does not go back',
+    says: 'serverTime in GET /config is in Unix seconds and does not go back',
     async run({ ask }) {
       const timeOf = async () => ((await ask('/config')).body as { serverTime: number }).serverTime
       const first = await timeOf()
       const second = await timeOf()
-      demand(second >= first && second - first < 60, `a time from ${first} on`, second)
+      demand(
+        second >= first && second - first < 60,
+        `serverTime ${first} or at most 59 seconds later`,
+        second,
+      )
       demand(first > 1_600_000_000 && first < 100_000_000_000, 'Unix seconds', first)
     },
   },
@@ -119,7 +123,7 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'http.rate-limits',
-    says: 'the RateLimit headers state the limit, what remains of it, and the time until it is full again',
+    says: 'the RateLimit headers contain the limit, the unused part of the limit, and the time until the whole limit is available again',
     async run({ ask }) {
       const { headers } = await ask('/markets')
       const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) =>
@@ -131,7 +135,11 @@ export const SERVICE_CHECKS: readonly Check[] = [
       for (const value of [limit, remaining, reset]) {
         demand(/^\d+$/.test(value ?? ''), 'three whole numbers', { limit, remaining, reset })
       }
-      demand(Number(remaining) <= Number(limit), `at most ${limit} remaining`, remaining)
+      demand(
+        Number(remaining) <= Number(limit),
+        `ratelimit-remaining to be at most ${limit}`,
+        remaining,
+      )
     },
   },
   {

@@ -52,7 +52,7 @@ async function demandAlive(stream: StreamProbe, id: number): Promise<void> {
 }
 
 function demandChecksum(book: LocalBook, frame: BookFrame): void {
-  demandEqual(`checksum at seq ${frame.seq}`, frame.checksum, book.checksum())
+  demandEqual(`checksum at seq ${frame.seq} to be`, frame.checksum, book.checksum())
 }
 
 export const STREAM_CHECKS: readonly Check[] = [
@@ -65,7 +65,11 @@ export const STREAM_CHECKS: readonly Check[] = [
         const { body } = await world.ask('/config')
         const { serverTime } = body as { serverTime: number }
         const apart = Math.abs(serverTime - (hello.serverTime as number) / 1_000)
-        demand(apart <= CLOCK_SEC_MAX, `a difference of at most ${CLOCK_SEC_MAX} seconds`, apart)
+        demand(
+          apart <= CLOCK_SEC_MAX,
+          `serverTime in hello and in GET /config to differ by at most ${CLOCK_SEC_MAX} seconds`,
+          apart,
+        )
       })
     },
   },
@@ -91,7 +95,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.refusals',
-    says: 'the error for an unknown channel or market names the id and the field of the request',
+    says: 'the error for an unknown channel or market has the id of the request and the name of the wrong field',
     async run(world) {
       await withStream(world, async (stream) => {
         const nothing = `0x${'1'.repeat(64)}`
@@ -157,7 +161,7 @@ export const STREAM_CHECKS: readonly Check[] = [
   },
   {
     id: 'stream.book-deltas',
-    says: 'every change of a book names the seq of the previous change and has a correct checksum',
+    says: 'every change of a book has the seq of the previous change and a correct checksum',
     async run(world) {
       const { sign } = traderOf(world)
       const { id: marketId } = await world.openMarket()

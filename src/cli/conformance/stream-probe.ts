@@ -29,7 +29,7 @@ export async function openStream(url: string): Promise<StreamProbe> {
     wake()
   })
   socket.addEventListener('close', ({ code }) => {
-    closed = `the socket closed with ${code}`
+    closed = `the socket closed with code ${code}`
     wake()
   })
   socket.addEventListener('error', () => undefined)

@@ -82,7 +82,7 @@ export function makeCaller(
   return async (name, args) => {
     const line = { tool: logged(name), args: loggedArgs(args) }
     if (underWay >= CALLS_MAX) {
-      const said = `REFUSED: ${CALLS_MAX} calls are under way: retry when one has ended`
+      const said = `REFUSED: ${CALLS_MAX} calls are under way, which is the maximum: retry when a call has ended`
       log({ ...line, outcome: said })
       return { content: [{ type: 'text', text: said }], isError: true }
     }

@@ -135,7 +135,7 @@ export function readTools(client: Client, own: string | undefined): Tool[] {
     ),
     reading(
       'get_positions',
-      `Shares that a trader holds: the count of markets, and the first ${LISTED_MAX}`,
+      `Shares of a trader, one position per market: the count of positions, and the first ${LISTED_MAX}`,
       schema({ trader: address }),
       async (args) => {
         const positions = await client.positions({ address: traderOf(args) })
@@ -187,7 +187,7 @@ export function tradeTools(
     if (spent + loss > notionalMax) {
       const left = `${notionalMax - spent} of ${notionalMax}`
       throw new Refusal(
-        `the order can lose ${loss} millionths of a dollar; this run may still lose ${left} (--max-notional)`,
+        `the order can lose ${loss} millionths of a dollar, but this run has only ${left} left (--max-notional)`,
       )
     }
     if (!isLive) return { ...dryRun, ...(await client.orders.validate(submission)) }

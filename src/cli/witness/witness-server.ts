@@ -24,7 +24,8 @@ export function serveWitness(witness: Witness): Server {
     if (request.method === 'GET' && hash !== undefined) {
       const origin = [...witness.logs.keys()].find((each) => originHash(each) === hash)
       const checkpoint = origin === undefined ? undefined : witness.state.read(origin)
-      if (checkpoint === undefined) answer(404, 'nothing was cosigned for this log\n')
+      if (checkpoint === undefined)
+        answer(404, 'this witness has cosigned no checkpoint of this log\n')
       else answer(200, checkpoint)
       return
     }

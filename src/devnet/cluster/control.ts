@@ -77,7 +77,10 @@ async function carryOut(cluster: Cluster, words: readonly string[]): Promise<str
   else if (verb === 'start') await node.start()
   else if (verb === 'cut') node.cut('silent')
   else if (verb === 'mend') node.cut('whole')
-  else throw new CommandError(`'${verb}' is not one of status, kill, drain, start, cut, mend, add`)
+  else
+    throw new CommandError(
+      `there is no command '${verb}'; the commands are status, kill, drain, start, cut, mend, add`,
+    )
   return statusOf(cluster)
 }
 

@@ -88,6 +88,6 @@ export function shrunkFilter(filter: Uint32Array, orders: number): Uint32Array {
     }
     shrunk = halved
   }
-  assert(shrunk.length % FILTER_PAGE_WORDS === 0, 'a filter has whole pages')
+  assert(shrunk.length % FILTER_PAGE_WORDS === 0, 'a filter must consist of whole pages')
   return shrunk
 }

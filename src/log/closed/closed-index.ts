@@ -37,7 +37,7 @@ export class ClosedIndex {
   }
 
   add(fingerprint: number, row: number): void {
-    assert(row > 0 && row <= ROW_MAX, 'rows of closed orders are numbered from 1 in 40 bits')
+    assert(row > 0 && row <= ROW_MAX, 'the row number of a closed order must be from 1 to 2^40 - 1')
     const mixed = this.#mix(fingerprint)
     const index = mixed >>> 24
     let segment = this.#segments[index]!
@@ -71,7 +71,7 @@ export class ClosedIndex {
     let slot = mixed & mask
     for (;;) {
       const found = rowAt(cells, slot)
-      assert(found !== 0, 'only what was added is removed')
+      assert(found !== 0, 'the entry to remove is not in the index')
       if (found === row && ((cells[2 * slot]! ^ (mixed << 8)) & KEY_MASK) === 0) break
       slot = (slot + 1) & mask
     }

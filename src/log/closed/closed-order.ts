@@ -27,7 +27,7 @@ assert.equal(
 
 /** The table stores a reason as its index in this list, so add new reasons only at the end. */
 const REASONS = ['filled', 'cancelled', 'expired', 'unfunded', 'self-trade', 'taken'] as const
-assert.deepEqual(REASONS, ORDER_CLOSE_REASONS, 'the stored reasons are those of the domain')
+assert.deepEqual(REASONS, ORDER_CLOSE_REASONS, 'REASONS must equal ORDER_CLOSE_REASONS')
 
 export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer<ArrayBuffer> {
   const bytes = Buffer.alloc(orders.length * CLOSED_ORDER_BYTES)
@@ -46,7 +46,7 @@ export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer<Array
     else writeDigits(order.marketId, words, word + 8, 8)
     marketId = order.marketId
     writeDigits(order.trader, words, word + 16, 5)
-    assert(isUint32(order.price) && isUint32(order.matches), 'they fit their four bytes')
+    assert(isUint32(order.price) && isUint32(order.matches), 'price and matches must be uint32')
     words[word + 21] = order.price
     words[word + 22] = order.matches
     bytes[at + 92] = REASONS.indexOf(order.reason)
@@ -87,7 +87,7 @@ function writeDigits(digits: string, words: Int32Array, at: number, count: numbe
 
 export function decodeClosedOrder(bytes: Buffer, at: number): ClosedOrder {
   const reason = REASONS[bytes[at + 92] ?? REASONS.length]
-  assert(reason !== undefined, 'a checked row has a known reason')
+  assert(reason !== undefined, 'a closed order has an unknown reason')
   return {
     orderHash: orderHashAt(bytes, at),
     marketId: `0x${bytes.toString('hex', at + 32, at + 64)}` as MarketId,

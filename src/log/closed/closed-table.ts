@@ -348,7 +348,7 @@ export class ClosedTable {
   /** Removes those orders of a row that are past their `forgetAfterSec`. */
   forget(id: number, nowSec: number, closed: Tally, changes: IndexChanges): Tally {
     const row = this.#row(id)
-    assert(row !== undefined, 'a row that was just listed is there')
+    assert(row !== undefined, 'a listed row of closed orders does not exist')
     return this.#remove(row, closed, changes, (at) => forgetAfterSecAt(row.payload, at) < nowSec)
   }
 

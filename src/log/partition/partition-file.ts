@@ -100,7 +100,7 @@ export function openPartitionFile<Event extends LogEvent>(
     }
     const { archivedTo = 0 } = options
     if (state.lastOffset < archivedTo && !options.acceptLoss) {
-      throw lost(path, state.lastOffset, `the archive holds offset ${archivedTo}`)
+      throw lost(path, state.lastOffset, `the archive contains offset ${archivedTo}`)
     }
     checkTail(db, options, state)
     const markets = new MarketTable(db, home, state.markets, path)
@@ -211,7 +211,7 @@ function findSnapshots(
   const path = paths.database
   const snapshots = new SnapshotFiles(paths.snapshots, home, ({ marketId, atOffset }) => {
     if (atOffset > state.lastOffset && !acceptLoss) {
-      throw lost(path, state.lastOffset, `a snapshot of ${marketId} holds offset ${atOffset}`)
+      throw lost(path, state.lastOffset, `a snapshot of ${marketId} includes offset ${atOffset}`)
     }
     if (atOffset > state.lastOffset) return 'ahead'
     const firstOffset = markets.get(marketId)?.firstOffset
@@ -220,8 +220,8 @@ function findSnapshots(
   const floor = truncationFloor(markets, snapshots, state)
   if (floor.offset < state.firstOffset) {
     throw corrupt(
-      `${path} begins at offset ${state.firstOffset}, and the snapshot of ${floor.marketId} for ` +
-        `the events before it is not in ${paths.snapshots}`,
+      `${path} begins at offset ${state.firstOffset}, but ${paths.snapshots} has no snapshot of ` +
+        `${floor.marketId} with the events before that offset`,
     )
   }
   return snapshots

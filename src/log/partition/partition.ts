@@ -256,8 +256,8 @@ export class Partition<Event extends LogEvent> {
 
   beginSnapshot(marketId: MarketId, atOffset: number, seq: number): SnapshotWriter {
     const file = this.#file()
-    assert(atOffset <= file.state.lastOffset, 'a snapshot holds only what is durable')
-    assert(file.markets.has(marketId), 'a snapshot is of a market that the partition knows')
+    assert(atOffset <= file.state.lastOffset, 'a snapshot must end at a durable offset')
+    assert(file.markets.has(marketId), 'the partition does not have the market of the snapshot')
     return file.snapshots.begin(marketId, atOffset, seq)
   }
 

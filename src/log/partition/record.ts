@@ -164,7 +164,7 @@ export function currentRow<Event extends LogEvent>(
   new BatchEncoder().encode({ home, firstOffset: first }, events, form, ({ payload }) => {
     payloads.push(Buffer.from(payload))
   })
-  assert.equal(payloads.length, 1, 'the current form is shorter than older ones')
+  assert.equal(payloads.length, 1, 'the events of a converted row must fit in one row')
   return { first, count, payload: payloads[0]! }
 }
 
@@ -174,7 +174,7 @@ export function currentRow<Event extends LogEvent>(
 function parsed(home: RowHome, row: BatchRow): unknown[] {
   try {
     const stored: unknown = JSON.parse(row.payload.toString('utf8'))
-    assert(Array.isArray(stored) && stored.length === row.count, 'it has not the events it counts')
+    assert(Array.isArray(stored) && stored.length === row.count, 'its number of events is wrong')
     return stored
   } catch (error) {
     throw unreadable(home, row, error)

@@ -102,7 +102,7 @@ export function openSqliteLog<Event extends LogEvent>(
 
   const at = (number: number): Partition<Event> => {
     const partition = partitions.get(number)
-    assert(partition !== undefined, `partition ${number} is open and owned by this log`)
+    assert(partition !== undefined, `partition ${number} is not open or not owned by this log`)
     return partition
   }
   return {

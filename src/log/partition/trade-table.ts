@@ -68,7 +68,7 @@ export class TradeTable {
         'ORDER BY market_id, seq, fill LIMIT ?',
     )
     for (let market = this.#next.get(NO_BYTES); market !== undefined; ) {
-      if (!Buffer.isBuffer(market)) throw corrupt(`${path}: a trade status names no market`)
+      if (!Buffer.isBuffer(market)) throw corrupt(`${path}: a trade status has no market id`)
       const marketId = `0x${market.toString('hex')}` as MarketId
       if (!markets.has(marketId)) this.#orphans.add(marketId)
       market = this.#next.get(market)

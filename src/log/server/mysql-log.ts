@@ -114,7 +114,7 @@ function makeOwnedPartitions<Event extends LogEvent>(ports: {
 
   function at(partition: number): OwnedPartition {
     const each = owned.get(partition)
-    assert(each !== undefined, `partition ${partition} is open and owned by this log`)
+    assert(each !== undefined, `partition ${partition} is not open or not owned by this log`)
     return each
   }
 

@@ -118,7 +118,7 @@ export function doubtsOf(name: string, value: ReadonlyMap<string, string>): stri
   const options = value.get('wsrep_provider_options') ?? ''
   if (value.get('wsrep_on') === 'ON' && /pc\.recovery = (yes|true|1)\b/i.test(options)) {
     doubts.push(
-      'pc.recovery is on: after all nodes died, one that lacks acknowledged commands may lead the cluster',
+      'pc.recovery is on: after all nodes died, a node that lacks acknowledged commands may lead the cluster',
     )
   }
   return doubts

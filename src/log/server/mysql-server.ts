@@ -30,8 +30,8 @@ const SERVER = /^([A-Za-z0-9_.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?$/
 const PORT = 3_306
 /** Message for an invalid address. */
 export const LOG_URL_SHAPE =
-  'the log is at mysql://user:password@host:port/database, followed by ?tls=true or ?tls=true&ca=/path/ca.pem ' +
-  'to encrypt the connection to a host name'
+  'SIBYL_LOG_URL: must be mysql://user:password@host:port/database, followed by ?tls=true or ' +
+  '?tls=true&ca=/path/ca.pem to encrypt the connection to a host name'
 
 /**
  * Parses `mysql://user:password@host:port,host:port/database?tls=true&ca=/path/ca.pem`; everything after the database

@@ -75,7 +75,7 @@ export class SnapshotFiles {
       const path = join(folder, nameOf(named))
       const meta = readMeta(path, home)
       if (nameOf(meta) !== nameOf(named))
-        throw corrupt(`${path} has a snapshot of another market or offset`)
+        throw corrupt(`the name of ${path} does not match the market and offset in the file`)
       this.#newest.set(meta.marketId, meta)
     }
   }

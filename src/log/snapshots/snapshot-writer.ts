@@ -89,7 +89,7 @@ export class FileWriter implements SnapshotWriter {
 
   writeChunk(...parts: Uint8Array[]): void {
     this.#check()
-    assert(!this.#isOver, 'a snapshot that was committed or aborted takes nothing more')
+    assert(!this.#isOver, 'a committed snapshot cannot get more chunks')
     const length = parts.reduce((sum, part) => sum + part.byteLength, 0)
     assert(length > 0 && length <= CHUNK_BYTES_MAX, 'a chunk is neither empty nor too large')
     const label = this.#reserve(LABEL_BYTES + length)
@@ -105,7 +105,7 @@ export class FileWriter implements SnapshotWriter {
 
   async commit(): Promise<SnapshotMeta> {
     this.#check()
-    assert(!this.#isOver, 'a snapshot is committed once')
+    assert(!this.#isOver, 'the snapshot was already committed')
     this.#isOver = true
     const meta: SnapshotMeta = { ...this.#subject, chunks: this.#chunks }
     const text = Buffer.from(JSON.stringify(meta))

@@ -140,7 +140,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
 
   StepFailed(state, { chainId, why }, context) {
     stepFailed(state.chains.get(chainId)!, why, context.nowMs)
-    context.emit({ type: 'Trouble', what: `step of chain ${chainId}`, why })
+    context.emit({ type: 'Trouble', what: `new blocks of chain ${chainId}`, why })
     return undefined
   },
 

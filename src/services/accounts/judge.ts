@@ -39,7 +39,7 @@ export function startingBecause(state: AccountsState): string {
   if (state.phase !== 'loaded' || state.caughtUpMs === 0)
     return 'the exchange has restarted and is still reading reserved funds: retry shortly'
   if (state.caughtUpMs < state.startedAtMs + state.rules.quietMs) {
-    return 'the exchange has restarted and waits for orders accepted before: retry shortly'
+    return 'the exchange has restarted and waits for orders that were accepted before the restart: retry shortly'
   }
   if (state.reverted.size > 0)
     return 'the exchange is still reading the trades that a chain reorg has undone: retry shortly'

@@ -24,7 +24,7 @@ export function accountsMeters(
   })
   const withdrawn = new Counter({
     name: 'sibyl_orders_withdrawn_for_funds_total',
-    help: 'Orders that were withdrawn because their funds had left',
+    help: 'Orders that were withdrawn because the trader no longer had enough funds',
     labelNames: ['chain'],
     registers,
   })
@@ -41,8 +41,8 @@ export function accountsMeters(
   gauge('sibyl_accounts', 'Traders whose funds are in memory', ({ accounts }) => accounts)
   gauge('sibyl_accounts_orders', 'Open orders with funds reserved', ({ orders }) => orders)
   gauge('sibyl_accounts_trades', 'Unsettled trades with funds reserved', ({ trades }) => trades)
-  gauge('sibyl_accounts_promises', 'Orders on their way with funds reserved', (s) => s.promises)
-  gauge('sibyl_accounts_waiting', 'Orders that wait for the chain to be read', (s) => s.waiting)
+  gauge('sibyl_accounts_promises', 'Orders being placed with funds reserved', (s) => s.promises)
+  gauge('sibyl_accounts_waiting', 'Requests that wait for the chain to be read', (s) => s.waiting)
 
   /** True if the funds of every chain were read at least once. */
   let hasRead = false

@@ -162,7 +162,7 @@ export function linkMarkets(settings: Settings, ports: MarketPorts, losses: Loss
     why(): string {
       const settled = links.filter(({ handOver }) => !handOver.isUnderWay())
       const loading = settled.filter(({ load }) => !load.isLoaded()).length
-      if (loading > 0) return `${loading} threads are loading`
+      if (loading > 0) return `${loading} market threads are still loading their markets`
       const unconfirmed = settled.filter(({ isReady }) => !isReady()).length
       if (unconfirmed === 0) return ''
       return `${unconfirmed} market threads have not confirmed recently that they own their log`

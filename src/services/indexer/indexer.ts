@@ -266,13 +266,17 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     if (ancestor === undefined) {
       return pause(
         state,
-        'the chain has none of the blocks that were indexed, so it is another chain',
+        'the node has none of the indexed blocks, so it serves another chain',
         context,
       )
     }
     // Since the reorg was detected, a second reorg has restored the last indexed block. So nothing is undone.
     if (ancestor.number === indexed.number)
-      return pause(state, 'the chain returned to the earlier block', context)
+      return pause(
+        state,
+        'a second reorganisation of the chain restored the last indexed block, so nothing was undone',
+        context,
+      )
     const rewind = { chainId: state.chainId, from: indexed, to: ancestor, atMs: context.nowMs }
     context.pipe(
       state.store.rewind(rewind),

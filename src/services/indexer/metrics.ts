@@ -21,7 +21,7 @@ export function indexerMeters(
   })
   const setAsideTotal = new Counter({
     name: 'sibyl_chain_events_set_aside_total',
-    help: 'Events of our contracts that could not be taken since the start; `npm run audit` lists them',
+    help: 'Events of our contracts that were not indexed since the start, because they could not be decoded or stored; `npm run audit` lists them',
     labelNames: ['chain'],
     registers,
   })
@@ -35,14 +35,20 @@ export function indexerMeters(
         for (const state of states()) this.set({ chain: state.chainId }, value(state))
       },
     })
-  gauge('sibyl_chain_head_block', 'The newest block that the chain showed', (state) => state.head)
+  gauge(
+    'sibyl_chain_head_block',
+    'The newest block of the chain that the indexer has seen',
+    (state) => state.head,
+  )
   gauge(
     'sibyl_chain_indexed_block',
     'The newest block whose events are in the database',
     indexedBlock,
   )
-  gauge('sibyl_chain_lag_blocks', 'Blocks that are due and not in the database', (state) =>
-    Math.max(0, state.head - state.confirmations - indexedBlock(state)),
+  gauge(
+    'sibyl_chain_lag_blocks',
+    'Blocks that have enough confirmations, but whose events are not in the database yet',
+    (state) => Math.max(0, state.head - state.confirmations - indexedBlock(state)),
   )
   gauge('sibyl_chain_reorgs', 'Reorganisations since the start', (state) => state.reorgs)
 

@@ -65,7 +65,7 @@ export function makeKeyWatch(
     if (wei >= min) return ''
     return (
       `${named} has ${etherOf(wei)} ether on chain ${chainId}, less than ` +
-      `SIBYL_RELAYER_BALANCE_MIN_GWEI (${etherOf(min)}): send it ether`
+      `SIBYL_RELAYER_BALANCE_MIN_GWEI (${etherOf(min)} ether): send ether to this address`
     )
   }
 

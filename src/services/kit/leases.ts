@@ -277,7 +277,7 @@ function makeAnnouncements(
     const which =
       unlogged.length === 1 ? `the lease of ${first?.role}` : `${unlogged.length} leases`
     unlogged = []
-    log.info({ leases }, `holds ${which}`)
+    log.info({ leases }, `this node has taken ${which}`)
   }
   return (lease) => {
     unlogged.push(lease)
@@ -329,7 +329,8 @@ function fencedQueue(
 }
 
 function standBy(role: Role, heldBy: string, log: ThreadContext['log']): void {
-  if (role.heldBy !== heldBy) log.info({ role: role.name, heldBy }, `standing by for ${role.name}`)
+  if (role.heldBy !== heldBy)
+    log.info({ role: role.name, heldBy }, `this node is on standby for ${role.name}`)
   role.heldBy = heldBy
 }
 

@@ -22,7 +22,7 @@ export function linkMeters(registry: Registry): LinkMeters {
   })
   const reloads = new Counter({
     name: 'sibyl_link_reloads_total',
-    help: 'Reloads after messages of another thread were lost here',
+    help: 'Reloads of the state of another thread, because messages of that thread were lost',
     ...{ labelNames, registers },
   })
   return {

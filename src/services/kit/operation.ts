@@ -38,6 +38,8 @@ async function threadsOf(supervisor: RemoteSupervisor): Promise<Readiness> {
   // A jump of the machine's clock is reported, but the exchange stays ready, because its own time follows the monotonic
   // clock.
   const jumped = hasClockJumped()
-  const why = jumped ? 'the clock of the machine has jumped and is not accepted yet' : ''
+  const why = jumped
+    ? 'the clock of the machine has jumped, and the exchange ignores the jump until the new time is confirmed'
+    : ''
   return { ...Object.fromEntries(checks), clock: { ok: !jumped, why, optional: true } }
 }

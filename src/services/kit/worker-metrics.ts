@@ -9,7 +9,7 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 export function workerMeters(registry: Registry): void {
   new Gauge({
     name: 'sibyl_thread_heap_bytes',
-    help: 'The heap of a thread’s worker: in use, taken from the system, and outside of it (buffers)',
+    help: 'Memory of a thread’s worker, by kind: used and total size of the heap, and memory outside the heap (buffers)',
     labelNames: ['kind'],
     registers: [registry],
     collect() {

@@ -247,7 +247,7 @@ export function apply(state: MarketState, event: MarketEvent): void {
         assert.equal(book.grow(event.orderHash, event.added), event.remaining)
       } else {
         const rests = restIn(state, event.outcome, event, event.seq)
-        assert(rests, 'there was room when the order came to rest')
+        assert(rests, 'the book has no room for an order that rested in it before')
       }
       break
     }
@@ -255,7 +255,7 @@ export function apply(state: MarketState, event: MarketEvent): void {
       for (const fill of event.fills) {
         const book = state.books[makerOutcome(event.taker, fill)]
         const slot = book.locate(fill.makerHash)
-        assert(slot >= 0, `${fill.makerHash} was matched and does not rest`)
+        assert(slot >= 0, `order ${fill.makerHash} was matched, but it is not in the book`)
         book.take(slot, fill.size)
         if (fill.makerRemaining === 0) book.remove(slot)
       }

@@ -30,7 +30,7 @@ export function mysqlLogWatch({ registry, log }: ThreadContext): MysqlLogWatch {
   })
   const bases = new Counter({
     ...{ name: 'sibyl_log_bases_total', registers },
-    help: 'Copies of partitions that were put into the database, by outcome',
+    help: 'Attempts to store a base (copy of a log partition) in the database, by outcome',
     labelNames: ['outcome'],
   })
   return {

@@ -217,7 +217,7 @@ export function admit(
     if (first === undefined && matches > 0) rememberTaken(state, order.orderHash, quantity - left)
   } else {
     const rests = restIn(state, outcome, life, state.seq + 1)
-    assert(rests, 'there is room for the order, it was checked before')
+    assert(rests, 'the book has no room for the order, although the room was checked before')
     emitRest(state, life, outcome, left as Shares, context, {
       order,
       isNew: matches === 0 && first === undefined,
@@ -259,7 +259,10 @@ export function restIn(
  */
 function rememberTaken(state: MarketState, orderHash: OrderHash, filled: number): void {
   const closed = state.recall.closed.get(orderHash)
-  assert(closed !== undefined, 'it was closed just now')
+  assert(
+    closed !== undefined,
+    'the order was closed just now, but it is not among the closed orders',
+  )
   state.recall.closed.set(orderHash, { ...closed, reason: 'taken', size: filled as Shares })
 }
 

@@ -90,7 +90,10 @@ export function readMarketSnapshot(snapshot: Snapshot): {
   for (const chunk of snapshot.chunks) {
     if (head === undefined) {
       head = JSON.parse(chunk.toString('utf8')) as SnapshotHead
-      assert(READABLE.has(head.version), `a market snapshot of version ${head.version}`)
+      assert(
+        READABLE.has(head.version),
+        `a market snapshot has the version ${head.version}, which this program cannot read`,
+      )
     } else if (chunk[0] === PENDING) {
       for (const row of JSON.parse(chunk.toString('utf8', MARK_BYTES)) as SnapshotRow[]) {
         if (row[0] === 'held' || row[0] === 'settled') held.push(row)

@@ -49,7 +49,7 @@ export function marketThread(data: ThreadData, world: MarketWorld = REAL): Threa
       running = startMarkets(data, kit, { events, room })
     },
     connect(peer, port) {
-      assert(running !== undefined, 'a thread is linked after its start')
+      assert(running !== undefined, 'a thread was linked before its start')
       running.connect(peer, port)
     },
     health: () => running?.health() ?? 'starting',

@@ -353,7 +353,7 @@ export class Directory {
       const rival = this.#rivalOf(slot, held.epoch)
       if (rival === undefined && !this.#leaving) continue
       held.releasing = true
-      const why = rival === undefined ? 'this node leaves' : `${rival} has taken it`
+      const why = rival === undefined ? 'this node leaves' : `node ${rival} has taken the slot`
       duties.push({ type: 'release', slot, why })
     }
     if (this.#leaving || this.#unfit || !this.isSettled(nowMs)) return duties
@@ -386,7 +386,7 @@ export class Directory {
       // node cannot start it, or often leaves and returns.
       const pauseMs = moveAfterMs * 2 ** Math.min(times + 1, MOVE_DOUBLINGS_MAX)
       this.#moved.set(slot, { times: times + 1, untilMs: nowMs + pauseMs })
-      return [{ type: 'release', slot, why: `it belongs to ${first}` }]
+      return [{ type: 'release', slot, why: `the preferred node of the slot is ${first}` }]
     }
     return []
   }

@@ -51,7 +51,7 @@ export class Link {
     if (!this.#open) return
     this.#lastFrameAtMs = monotonicMs()
     if (kind === FRAME.close) {
-      this.end('its peer has ended', false)
+      this.end('the other end has closed the link', false)
     } else if (number !== this.#received >>> 0) {
       this.end(`frame ${this.#received} is missing`)
     } else if (kind !== FRAME.mark) {

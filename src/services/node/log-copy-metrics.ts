@@ -24,7 +24,7 @@ export function logCopyMeters({
   })
   new Gauge({
     ...{ name: 'sibyl_log_copy_behind_events', registers },
-    help: 'Events that the owners have reported and that the copy lacks',
+    help: 'Events that the owners of the partitions have reported, but that are not in the copy of the log yet',
     collect() {
       let events = 0
       for (const { copied, appended } of copies.values()) events += Math.max(0, appended - copied)

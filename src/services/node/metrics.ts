@@ -26,7 +26,7 @@ export function bridgeMeters({ registry }: ThreadContext, bridge: () => Bridge |
   })
   new Gauge({
     ...{ name: 'sibyl_cluster_slot_epoch', registers, labelNames: ['slot'] },
-    help: 'Slots that this node serves, by epoch',
+    help: 'Epoch of each slot that this node serves',
     collect() {
       this.reset()
       for (const { slot, epoch } of bridge()?.nodes()[0]?.claims ?? []) this.set({ slot }, epoch)
@@ -34,7 +34,7 @@ export function bridgeMeters({ registry }: ThreadContext, bridge: () => Bridge |
   })
   new Gauge({
     ...{ name: 'sibyl_cluster_slot_served', registers, labelNames: ['slot', 'node'] },
-    help: '1 for the node that serves a slot, as this node sees it; 0 without a node while none does',
+    help: '1 for the node that serves a slot, in the view of this node; 0 with an empty node label while no node serves the slot',
     collect() {
       this.reset()
       for (const { slot, node } of bridge()?.owners() ?? []) {
@@ -44,7 +44,7 @@ export function bridgeMeters({ registry }: ThreadContext, bridge: () => Bridge |
   })
   const takeovers = new Counter({
     ...{ name: 'sibyl_cluster_takeovers_total', registers, labelNames: ['slot'] },
-    help: 'Slots that this node has taken after another had them, planned hand-overs included',
+    help: 'Slots that this node has taken over, including planned hand-overs; the first start of a slot does not count',
   })
   return {
     refused: () => refused.inc(),

@@ -114,7 +114,8 @@ export async function openNodeLine(options: NodeLineOptions): Promise<NodeLine> 
   void (async () => {
     for await (const status of connection.status()) {
       if (status.type === 'disconnect') gone('the connection to NATS is lost')
-      else if (status.type === 'slowConsumer') options.lost('NATS was not read in time')
+      else if (status.type === 'slowConsumer')
+        options.lost('this node did not read its messages from NATS in time')
       else if (status.type === 'reconnect') {
         isConnected = true
         options.back()

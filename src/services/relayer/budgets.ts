@@ -85,9 +85,8 @@ export function budgetFlaw(
   const earned = newcomers.ownerGas + owner.trades * newcomers.gasPerTrade
   const most = partFor(byDelegate, Math.min(ownerGas, earned))
   if (owner.gas[purpose] + gas > most) {
-    const more =
-      earned < ownerGas ? `; each settled trade of the owner adds ${newcomers.gasPerTrade}` : ''
-    const whose = byDelegate ? ' for operations of delegates' : ''
+    const more = earned < ownerGas ? `; each settled trade adds ${newcomers.gasPerTrade} gas` : ''
+    const whose = byDelegate ? ' of delegates' : ''
     const detail =
       `the owner's gas budget for relayed operations${whose} today (${most}) is used up: retry after midnight ` +
       `UTC${more}`

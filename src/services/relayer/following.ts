@@ -71,8 +71,8 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
 const REASONS = {
   succeeded: '',
   reverted: 'the transaction reverted',
-  cancelled: 'the transaction was not included in a block for too long and was cancelled',
-  lost: 'another transaction replaced it',
+  cancelled: 'the transaction was cancelled, because it was not included in a block in time',
+  lost: 'another transaction with the same nonce replaced the transaction',
 }
 
 function endOf({ outcome }: Extract<LaneUpdate, { type: 'finished' }>): 'confirmed' | 'failed' {

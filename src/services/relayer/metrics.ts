@@ -28,7 +28,7 @@ export function relayerMeters(
   })
   const ends = new Counter({
     name: 'sibyl_relayer_transactions_total',
-    help: 'Transactions of the relayer that ended, by how',
+    help: 'Transactions of the relayer that ended, by status',
     labelNames: ['status'],
     registers,
   })
@@ -39,7 +39,7 @@ export function relayerMeters(
   })
   const seconds = new Histogram({
     name: 'sibyl_relayer_send_seconds',
-    help: 'From the request to the broadcast',
+    help: 'Time from the request of an operation to the broadcast of its transaction',
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   })
@@ -52,7 +52,7 @@ export function relayerMeters(
   underwayGauge(registers, state)
   new Gauge({
     name: 'sibyl_relayer_gas_today',
-    help: 'Gas of today by budget; operations in progress count with their limit',
+    help: 'Gas that the relayer has used today, by budget; an operation in progress counts with its gas limit',
     labelNames: ['purpose'],
     registers,
     collect() {

@@ -49,7 +49,7 @@ export function resolutionMeters(
           return
         case 'trouble':
           troubles.inc()
-          log.warn({ why: said.why }, 'settling resolutions failed; it is retried')
+          log.warn({ why: said.why }, 'an error occurred while resolutions were settled')
       }
     },
     /** Counts an error from which the transaction sender recovers on its own. */

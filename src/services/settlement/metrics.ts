@@ -42,7 +42,7 @@ export function settlementMeters(
   )
   gauge(
     'sibyl_settlement_set_back_trades',
-    'Trades that did not settle without a side at fault, and are retried',
+    'Trades that are retried, because they did not settle and neither side was at fault',
     (state) => statusOf(state).retrying,
   )
   gauge(
@@ -72,7 +72,7 @@ export function settlementMeters(
   )
   const seconds = histogram(
     'sibyl_settlement_seconds',
-    'From the match to the confirmation',
+    'Time from the match of a trade to the confirmation of its settlement',
     [0.5, 1, 2, 5, 10, 30, 60, 300, 900],
   )
   const trades = counter('sibyl_settlement_trades_total', 'Trades that were decided', 'status')

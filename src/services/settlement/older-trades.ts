@@ -192,7 +192,7 @@ export function awaitOlder(
   leaveQueue(state, pending)
   moveTo(pending, 'awaitingOlder')
   pending.missing = missing
-  pending.trouble = `${missing.refusal.reason}: it waits for older trades of the same trader`
+  pending.trouble = `${missing.refusal.reason}: the trade waits for older trades of the same trader`
   state.older.waiting.add(pending.trade.tradeId)
   for (const [tradeId, { block }] of state.older.minedSince) applyDecided(pending, tradeId, block)
   requeueOrFail(state, pending, context)

@@ -19,7 +19,7 @@ import {
   type SettlementState,
 } from './state.ts'
 
-const REORGANISED = 'a reorganisation of the chain removed its transaction'
+const REORGANISED = 'a reorganisation of the chain removed the transaction of the trade'
 
 export function emitContradiction(tradeId: TradeId, context: SettlementContext): void {
   const what = 'the trade settled on chain after the exchange had recorded it as failed'

@@ -168,7 +168,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     state.chain.trouble = trouble
     state.chain.graceSec = graceSec
     if (state.rules.maxLagMs >= graceSec * 1_000) {
-      state.chain.misfit = `the settlement contract's grace of ${graceSec} s is not above the highest lag`
+      state.chain.misfit = `the grace period of the settlement contract is ${graceSec} s, but it must be above SIBYL_SETTLEMENT_MAX_LAG_SECONDS`
     }
     const sinceMs = context.nowMs - state.chain.lastPollMs
     if (sinceMs < OUTAGE_MS) state.chain.reachableMs += sinceMs

@@ -37,14 +37,15 @@ function whatIsAwaited(state: SettlementState, nowMs: number): string {
   const parts: string[] = []
   for (const [step, sinceMs] of steps.busy) {
     if (nowMs - sinceMs >= STALLED_MS)
-      parts.push(`no answer to ${step} for ${seconds(nowMs - sinceMs)}`)
+      parts.push(`the step ${step} has had no answer for ${seconds(nowMs - sinceMs)}`)
   }
   for (const [step, { why }] of steps.pauses) parts.push(`${step} failed: ${why}`)
   if (history.unverified.size > 0)
     parts.push(
       `${history.unverified.size} trades wait until their markets confirm that they are unsettled`,
     )
-  if (reports.unanswered !== '') parts.push(`a market did not acknowledge: ${reports.unanswered}`)
+  if (reports.unanswered !== '')
+    parts.push(`a market did not acknowledge a settlement report: ${reports.unanswered}`)
   if (chain.stopped !== '') parts.push(chain.stopped)
   if (chain.trouble !== '') parts.push(chain.trouble)
   const stages = Object.entries(Object.groupBy(trades.values(), stageOf))

@@ -12,8 +12,14 @@ export function publicLogMeters(
   const registers = [registry]
   const counter = (name: string, help: string) => new Counter({ name, help, registers })
   const entries = counter('sibyl_public_log_entries_total', 'Entries added to the public log')
-  const events = counter('sibyl_public_log_events_total', 'Events in these entries')
-  const bytes = counter('sibyl_public_log_bytes_total', 'Bytes of these entries')
+  const events = counter(
+    'sibyl_public_log_events_total',
+    'Events in the entries added to the public log',
+  )
+  const bytes = counter(
+    'sibyl_public_log_bytes_total',
+    'Bytes of the entries added to the public log',
+  )
   const segments = counter(
     'sibyl_past_book_segments_total',
     'Segments of the public log whose books were stored',

@@ -197,7 +197,7 @@ function treeOf(ports: PublicLogPorts, { stored, partition, tiles, throughMs }: 
   const builder = TreeBuilder.from(stored.size, tiles, ports.hasher)
   if (!sameBytes(builder.root(), stored.root)) {
     throw new Error(
-      `the tiles of the public log of partition ${partition} are damaged: empty public_trees, ` +
+      `the tiles of the public log of partition ${partition} are damaged: delete all rows of public_trees, ` +
         'public_tiles, public_entries and public_books to build them again from the log and its archive',
     )
   }

@@ -47,9 +47,9 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
   } catch {
     throw invalid('a % sign in the address is not followed by two hex digits')
   }
-  if (url.hostname === '') throw invalid('it names no host')
+  if (url.hostname === '') throw invalid('it has no host')
   if (!/^[A-Za-z0-9_$-]{1,64}$/.test(name))
-    throw invalid('it must name one database after the host')
+    throw invalid('it must have the name of one database after the host')
   const place = placeOf(url)
   const hosts = [place, ...others].map(({ host }) => host)
   const tls = readTlsOptions(url.searchParams, hosts)
@@ -97,7 +97,7 @@ function readPlace(text: string): ServerPlace {
 
 function sqlitePath(text: string): string {
   const path = text.slice(SQLITE.length)
-  if (path === '') throw invalid('it names no file')
+  if (path === '') throw invalid('it has no file path')
   // Refuse a database in memory: each thread would open its own, and all data would be lost at exit.
   if (path.includes(':memory:')) throw invalid('a database in memory cannot be shared by threads')
   if (path.startsWith('//'))

@@ -313,7 +313,7 @@ function sslOf(caFile: string | undefined): { verifyIdentity: true; ca?: Buffer 
   } catch (error) {
     throw new Fault(
       'STORE_URL_INVALID',
-      `the database address is wrong: the file ${caFile}, which the parameter ca names, cannot be read`,
+      `the database address is wrong: the file ${caFile} of the parameter ca cannot be read`,
       { retryable: false, cause: error },
     )
   }

@@ -93,7 +93,7 @@ export function refuseUnknown(executed: readonly string[], migrations: Migration
     throw new Fault(
       'STORE_OLDER',
       `the database was written by an older version with the migration ${unknown}, which this version cannot upgrade: ` +
-        'start that version, or name an empty database and run npm run rebuild',
+        'start that version, or configure an empty database and run npm run rebuild',
       { retryable: false },
     )
   }

@@ -57,7 +57,7 @@ export async function projectTogether(
 ): Promise<Projected[]> {
   // Compute as much as possible before the transaction takes locks.
   const collapsed = batches.map((batch) => {
-    assert(batch.to > batch.from, 'a batch must move its checkpoint')
+    assert(batch.to > batch.from, 'the end offset of a batch must be above its start offset')
     return { batch, collapsed: collapse(batch) }
   })
   for (let lost = 1; ; lost++) {
@@ -211,8 +211,8 @@ async function moveCheckpoint(
   if (offset > from) return offset
   throw new Fault(
     'STORE_CHECKPOINT_MISMATCH',
-    `the checkpoint of partition ${partition} in the database is at offset ${offset}, but the ` +
-      `batch with offsets up to ${to} needs it at offset ${from}`,
+    `the checkpoint of partition ${partition} in the database is at offset ${offset}, but must ` +
+      `be at offset ${from} before the batch with offsets up to ${to} is written`,
     { retryable: false },
   )
 }

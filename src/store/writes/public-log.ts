@@ -121,8 +121,8 @@ async function growTree(store: Statements, growth: TreeGrowth, insert: InsertBlo
   if ((known?.size ?? 0) !== from.size || (known !== undefined && known.logId !== logId)) {
     throw new Fault(
       'PUBLIC_LOG_CONFLICT',
-      `the public log of partition ${partition} in the database must have ${from.size} entries, ` +
-        `but has ${known?.size ?? 0}, or belongs to another event log`,
+      `the public log of partition ${partition} in the database must have ${from.size} entries ` +
+        `of this event log, but has ${known?.size ?? 0} entries or belongs to another event log`,
       { retryable: false },
     )
   }

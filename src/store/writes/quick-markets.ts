@@ -129,7 +129,7 @@ async function present(database: Database, { chainId, marketId }: Key): Promise<
   const found = await read(database, (em) =>
     em.findOne(QuickMarketEntity, { chainId, marketId }, { disableIdentityMap: true }),
   )
-  assert(found !== null, `no quick market ${marketId}`)
+  assert(found !== null, `the database has no quick market ${marketId}`)
   return quickMarketOf(found)
 }
 

@@ -79,6 +79,7 @@ export function assetWords(
   const time = left > 0 ? `${countdown(left)} are left.` : 'The market has ended.'
   return (
     `${market.asset} ${left > 0 ? 'is' : 'was'} at ${assetPrice(last)}, ${side} the strike of ` +
-    `${assetPrice(market.startPrice)}, between ${assetPrice(low)} and ${assetPrice(high)}. ${time}`
+    `${assetPrice(market.startPrice)}, with prices between ${assetPrice(low)} and ` +
+    `${assetPrice(high)} in this chart. ${time}`
   )
 }

@@ -14,7 +14,8 @@ export function chartWords(
     const low = Math.min(...candles.map((candle) => candle.low))
     const high = Math.max(...candles.map((candle) => candle.high))
     return [
-      `${name} is at ${roundCents(last.close)}, between ${roundCents(low)} and ${roundCents(high)}.`,
+      `${name} is at ${roundCents(last.close)}, with prices between ${roundCents(low)} and ` +
+        `${roundCents(high)} in this chart.`,
     ]
   })
   if (sentences.length === 0) return 'There is no price yet.'

@@ -122,10 +122,13 @@ function Row(
       {implied === 0n ? (
         <span>{decimal(size, 2)}</span>
       ) : (
-        <span class="ladder-implied" title={`${shares(implied)} of it from orders for ${other}`}>
+        <span
+          class="ladder-implied"
+          title={`${shares(implied)} of these shares come from orders for ${other}`}
+        >
           {decimal(size, 2)}
           <span class="hidden-text">
-            , {shares(implied)} of it from orders for {other}
+            , {shares(implied)} of these shares come from orders for {other}
           </span>
         </span>
       )}

@@ -16,7 +16,9 @@ export function quickStanding(
 ): QuickStanding {
   if (market.resolved) {
     const isUp = market.outcome === 0
-    const how = goesToOracle(market) ? 'The oracle decided' : `It went ${isUp ? 'up' : 'down'}`
+    const how = goesToOracle(market)
+      ? 'The oracle decided'
+      : `The price went ${isUp ? 'up' : 'down'}`
     return { state: 'resolved', isUp, words: `${how}: ${isUp ? 'YES' : 'NO'} has won.` }
   }
   const isUp = price === undefined ? undefined : price >= market.startPrice

@@ -63,8 +63,8 @@ function ownLeg(trade: TapeTrade) {
 }
 
 const KIND_WORDS = {
-  mint: 'Both bought: their dollars were split into YES and NO',
-  merge: 'Both sold: their YES and NO were merged into dollars',
+  mint: 'Both traders bought: their dollars were split into YES and NO',
+  merge: 'Both traders sold: their YES and NO were merged into dollars',
 } as const
 
 function Of({ trade }: { readonly trade: TapeTrade }) {

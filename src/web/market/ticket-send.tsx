@@ -71,7 +71,7 @@ function obstacleOf(ticket: TicketModel, wanted: Estimate): string | undefined {
   if (ticket.side.value === 'sell') return undefined
   const has = funds.value?.stablecoin ?? wanted.cost
   if (wanted.cost <= has) return undefined
-  return `This may cost ${money(wanted.cost)}, and you have ${money(has)}.`
+  return `The order may cost ${money(wanted.cost)}, but you have only ${money(has)}.`
 }
 
 function faultsOf(

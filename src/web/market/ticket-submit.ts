@@ -130,8 +130,8 @@ function shortSale(model: MarketModel, ticket: TicketModel): string | undefined 
   if (wanted.size <= held) return undefined
   const missing = shares(wanted.size - held)
   return (
-    `You have ${shares(held)} ${model.outcome.peek()} shares: ${missing} are missing. The sale fails unless they ` +
-    'arrive before it settles.'
+    `You have ${shares(held)} ${model.outcome.peek()} shares: ${missing} are missing. The sale fails unless the ` +
+    'missing shares arrive before the sale settles.'
   )
 }
 

@@ -47,7 +47,7 @@ export function meantCents(text: string): string | undefined {
 }
 
 export function readShares(text: string): Read {
-  if (text.trim() === '') return { error: 'Enter how many shares.' }
+  if (text.trim() === '') return { error: 'Enter the number of shares.' }
   const read = scaled(text, DECIMALS, 'The number of shares must be a number such as 10 or 2.5.')
   if ('error' in read || isShares(read.value)) return read
   return { error: 'The number of shares must be greater than 0.' }

@@ -15,7 +15,7 @@ export function Activity() {
           trades === undefined ? undefined : { activity: trades, settlements: payouts.value }
         }
         hasMarket
-        empty="Nothing has happened yet."
+        empty="You have no trades or redemptions yet."
       />
     </section>
   )

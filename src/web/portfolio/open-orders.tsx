@@ -112,7 +112,7 @@ function Proof({ order }: { readonly order: StreamOrder }) {
   if (proof !== undefined && proof !== 'checking') {
     const { index, size, origin } = proof
     return (
-      <span class="badge badge-up" title={`Entry ${index} of ${size} of ${origin}`}>
+      <span class="badge badge-up" title={`Entry ${index} of ${size} in the log ${origin}`}>
         ✓ Proven
       </span>
     )

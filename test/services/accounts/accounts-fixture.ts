@@ -67,7 +67,7 @@ export function driven(ports: AccountsPorts, rules: Partial<AccountsRules> = {})
       void work.push({ made: undefined, ok: () => message, failed: () => message }),
     defer: () => ({ deferred: ++tickets }),
     answer(ticket: Deferred, answer: unknown) {
-      if (answers.has(ticket.deferred)) throw new Error('a deferred answer is given once')
+      if (answers.has(ticket.deferred)) throw new Error('the deferred answer was already given')
       answers.set(ticket.deferred, answer)
     },
   }

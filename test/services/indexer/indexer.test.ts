@@ -466,7 +466,9 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
       // The head is new, but the logs come from a node that does not have this block yet.
       proxy.logsUpTo = seen
       const market = await world.createMarket()
-      await eventually(() => assert.match(follower.state.why, /without all logs of block \d+/))
+      await eventually(() =>
+        assert.match(follower.state.why, /did not return all logs of block \d+/),
+      )
       assert.equal(follower.state.indexed?.number, seen)
       proxy.logsUpTo = undefined
       await caughtUp(follower)
@@ -485,7 +487,9 @@ await onBothDatabases('the indexer follows a chain', ({ dialect, fresh }) => {
       await mine(40)
       const market = await world.createMarket()
       const follower = follow({ database })
-      await eventually(() => assert.match(follower.state.why, /without all logs of block \d+/))
+      await eventually(() =>
+        assert.match(follower.state.why, /did not return all logs of block \d+/),
+      )
       proxy.logsUpTo = undefined
       await caughtUp(follower)
       assert.deepEqual(await listed(database), [market.id])

@@ -62,7 +62,10 @@ test('if a wallet key lacks its contract role or ether, the log reports this onc
   await request('hardhat_setBalance', [operator, '0x1'])
   await own.look()
   await own.look()
-  assert.match(own.why(), /has 0 ether .*, less than SIBYL_RELAYER_BALANCE_MIN_GWEI \(0\.02\)/)
+  assert.match(
+    own.why(),
+    /has 0 ether .*, less than SIBYL_RELAYER_BALANCE_MIN_GWEI \(0\.02 ether\)/,
+  )
   await request('hardhat_setBalance', [operator, '0xde0b6b3a7640000'])
   await own.look()
   assert.equal(own.why(), '')

@@ -25,13 +25,13 @@ await onServerDatabase('a thread takes leases', (databases) => {
     const roles = Array.from({ length: 64 }, (_, partition) => `projector/${partition}`)
     await Promise.all(roles.map((role) => leases.hold(role, () => {})))
     await eventually(() => assert.equal(lines.length, 1))
-    assert.equal(lines[0]?.message, 'holds 64 leases')
+    assert.equal(lines[0]?.message, 'this node has taken 64 leases')
     assert.deepEqual(new Set(lines.flatMap(rolesIn)), new Set(roles))
     await leases.hold('relayer/1', () => {})
     await eventually(() => assert.equal(lines.length, 2))
     assert.deepEqual(lines.at(-1), {
       fields: { leases: { 'relayer/1': 1 } },
-      message: 'holds the lease of relayer/1',
+      message: 'this node has taken the lease of relayer/1',
     })
   })
 })

@@ -121,9 +121,12 @@ test('if the price service publishes no price for an asset, it reports the reaso
     type: 'SpeakerChanged',
     asset: 'BTC',
     source: undefined,
-    why: 'no provider is fresh',
+    why: 'no provider has a recent price',
   })
-  assert.equal(whyUnpriced(state), 'BTC: no provider is fresh; ETH: no provider is fresh')
+  assert.equal(
+    whyUnpriced(state),
+    'BTC: no provider has a recent price; ETH: no provider has a recent price',
+  )
 })
 
 test('the price service does not publish a price that is too far from the prices of the other sources', () => {

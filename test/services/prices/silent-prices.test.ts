@@ -30,7 +30,12 @@ test('the price-age metric grows from the service’s start, so an alarm fires e
   assert.deepEqual(await age(), [], 'a node that stands by waits for no price')
   isReady = true
   meters.priceSaid({
-    ...{ type: 'SpeakerChanged', asset: 'BTC', source: undefined, why: 'no provider is fresh' },
+    ...{
+      type: 'SpeakerChanged',
+      asset: 'BTC',
+      source: undefined,
+      why: 'no provider has a recent price',
+    },
   })
   assert.deepEqual(await age(), [['BTC', 0]])
   nowMs += 29_000
@@ -39,7 +44,7 @@ test('the price-age metric grows from the service’s start, so an alarm fires e
   nowMs += 32_000
   meters.lookAtSilences()
   assert.deepEqual(await age(), [['BTC', 61]])
-  assert.deepEqual(warnings, [{ asset: 'BTC', why: 'no provider is fresh' }])
+  assert.deepEqual(warnings, [{ asset: 'BTC', why: 'no provider has a recent price' }])
   PRICES.set('BTC', { asset: 'BTC', latest: { atMs: clock.nowMs() - 2_000 } })
   assert.deepEqual(await age(), [['BTC', 2]])
 })
@@ -62,13 +67,13 @@ test('the log reports once that an asset has no published price, and ignores sho
     meters.lookAtSilences()
   }
   meters.priceSaid(speaker('pyth', ''))
-  meters.priceSaid(speaker(undefined, 'no provider is fresh'))
+  meters.priceSaid(speaker(undefined, 'no provider has a recent price'))
   after(1_000)
   meters.priceSaid(speaker('pyth', ''))
   after(60_000)
   assert.deepEqual(warnings, [], 'a moment of silence')
 
-  meters.priceSaid(speaker(undefined, 'no provider is fresh'))
+  meters.priceSaid(speaker(undefined, 'no provider has a recent price'))
   after(3_000)
   meters.priceSaid(speaker(undefined, 'the providers disagree'))
   after(3_000)

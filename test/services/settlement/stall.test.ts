@@ -16,7 +16,7 @@ describe('the log names the reason when settlement waits long', () => {
     for (let turns = 0; turns < 50; turns++) await world.turn(({ port }) => port !== 'readPending')
     const said = world.saidOf('Stalled')
     assert.equal(said.length, 2)
-    assert.match(said[0]?.why ?? '', /^no answer to read for 1\d s/)
+    assert.match(said[0]?.why ?? '', /^the step read has had no answer for 1\d s/)
   })
 
   it('settlement logs that it waits for a market that does not acknowledge its reports', async () => {
@@ -26,7 +26,10 @@ describe('the log names the reason when settlement waits long', () => {
     world.trade()
     world.away.set('report', AWAY)
     await world.steps(15)
-    assert.match(world.saidOf('Stalled')[0]?.why ?? '', /a market did not acknowledge: /)
+    assert.match(
+      world.saidOf('Stalled')[0]?.why ?? '',
+      /a market did not acknowledge a settlement report: /,
+    )
   })
 
   it('if the chain does not answer, settlement logs the step that fails', async () => {

@@ -117,7 +117,8 @@ class ClusterNode {
         log: { info() {}, warn() {} },
         taken: (slot, epoch) => this.#taken(slot, epoch),
         begin: (slot, isWanted) => this.#begin(slot, isWanted),
-        ended: async (slot) => (await this.runs.get(slot)?.ended.promise) ?? 'it does not run',
+        ended: async (slot) =>
+          (await this.runs.get(slot)?.ended.promise) ?? 'the thread is not running',
         handOver: (slot) => this.#handOver(slot),
         end: (slot) => this.#end(slot),
         connect: async () => false,

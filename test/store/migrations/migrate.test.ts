@@ -63,7 +63,7 @@ await onBothDatabases('the schema of the database can be upgraded', (databases) 
         code: 'STORE_OLDER',
         message:
           'the database was written by an older version with the migration ' +
-          `${first}, which this version cannot upgrade: start that version, or name an empty database and run npm run rebuild`,
+          `${first}, which this version cannot upgrade: start that version, or configure an empty database and run npm run rebuild`,
       })
       assert.deepEqual(
         (await rowsOf(database, 'select name from migrations')).map(({ name }) => name),

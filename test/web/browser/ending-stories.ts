@@ -33,7 +33,7 @@ export async function quickMarketEnds(t: TestContext, stage: Stage): Promise<voi
   await stage.warp(Math.max(1, expiration - serverTime - HEARD_SEC))
   await says(page, 'Trading has ended.')
   assert.equal(await ticketOf(page).count(), 0)
-  await says(page, /^It went (up: YES|down: NO) has won\.$/)
+  await says(page, /^The price went (up: YES|down: NO) has won\.$/)
   await says(chart, /^BTC was at [\d,.]+, .* The market has ended\.$/)
   await showsEvidence(page, stage, marketId)
   // The page links to the next market.

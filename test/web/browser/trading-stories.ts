@@ -89,7 +89,10 @@ export async function orderIsProven(t: TestContext, stage: Stage): Promise<void>
   await button.click()
   const tick = orders.getByText('✓ Proven')
   await tick.waitFor()
-  assert.match((await tick.getAttribute('title')) ?? '', /^Entry \d+ of \d+ of localhost\/log\//)
+  assert.match(
+    (await tick.getAttribute('title')) ?? '',
+    /^Entry \d+ of \d+ in the log localhost\/log\//,
+  )
   await orders.getByRole('button', { name: /^Cancel: Sell YES at 91\.0¢/ }).click()
   await says(page, 'Order cancelled.')
 }
@@ -225,6 +228,6 @@ export async function refusalSaysWhy(t: TestContext, stage: Stage): Promise<void
   await sendOrder(page, { side: 'Buy', cents: '99', shares: '10' })
   await says(refusal, /^Post only: the order would have traded on arrival, at \d+\.\d¢\.$/)
   await ticketOf(page).getByLabel('Shares').fill('2000000')
-  await says(refusal, /^This may cost \$1,97[\d,.]+, and you have \$1,000,000\.00\.$/)
+  await says(refusal, /^The order may cost \$1,97[\d,.]+, but you have only \$1,000,000\.00\.$/)
   assert.ok(await ticketOf(page).getByRole('button', { name: 'Buy YES', exact: true }).isDisabled())
 }

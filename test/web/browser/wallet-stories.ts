@@ -98,7 +98,9 @@ export async function mintOfTwo(t: TestContext, stage: Stage): Promise<void> {
   // The book of YES shows the bid for NO at 40¢ as an ask at 60¢, marked as coming from orders of NO.
   await says(book(bob), 'with orders of NO')
   await book(bob)
-    .getByRole('button', { name: /^Ask 60\.0¢ 12\.50 ?, 12\.50 of it from orders for NO/ })
+    .getByRole('button', {
+      name: /^Ask 60\.0¢ 12\.50 ?, 12\.50 of these shares come from orders for NO/,
+    })
     .waitFor()
   await ticket.getByLabel('Shares').fill('10')
   await eventually(async () => {

@@ -328,7 +328,7 @@ function fromMarket({ markets }: Scene, log: ChainLog, atSec: number): Meaning {
   const event = resolutionEvent(log)
   if (event === undefined) return UNREADABLE
   if (!markets.has(`${log.address}/${event.marketId}`))
-    return { why: 'the event names a market that does not belong to its contract' }
+    return { why: 'the market of the event does not belong to the contract that emitted the event' }
   if (event.type === 'PayoutReportFailed') return []
   const at = atOf(log, atSec)
   const { marketId } = event
@@ -440,7 +440,7 @@ function isOutcome(value: number): value is 0 | 1 {
 }
 
 function noOutcome(value: number): Refusal {
-  return { why: `there is no outcome ${value}` }
+  return { why: `the outcome ${value} is invalid: it must be 0 or 1` }
 }
 
 /** Replaces characters that databases reject in text with U+FFFD. */

@@ -263,7 +263,7 @@ async function checkFilters(
       const suspected = suspectedOf(filter, bloom, silent)
       if (suspected === undefined) continue
       if ((await logsOf(node, { blockHash: hash, ...suspected })).length > 0) {
-        throw inconsistent(`the node returned a range without all logs of block ${number}`)
+        throw inconsistent(`the node did not return all logs of block ${number}`)
       }
     }
   }

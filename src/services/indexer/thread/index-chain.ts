@@ -47,7 +47,7 @@ export function indexerOn(
         if (anchor === undefined) {
           throw new Fault(
             'CHAIN_UNAVAILABLE',
-            `the Ethereum node does not have block ${startBlock - 1}, before the start block, yet`,
+            `the Ethereum node does not have block ${startBlock - 1} yet, which is the last block before the start block`,
             { retryable: true },
           )
         }

@@ -150,7 +150,10 @@ export function commit(
       if (hosted !== undefined) planExpiry(thread.expiring, hosted)
       hosted = thread.markets.get(event.marketId)
     }
-    assert(hosted !== undefined, `an event of ${event.marketId}, which is not here`)
+    assert(
+      hosted !== undefined,
+      `market ${event.marketId} has an event, but this thread does not have the market`,
+    )
     let batch = batches.get(hosted.partition)
     if (batch === undefined) {
       batch = { events: [], closed: new Map(), reopened: new Set(), trades: new Map() }

@@ -473,7 +473,7 @@ function loadPartition(thread: MarketThread, partition: number): void {
 function replay(thread: MarketThread, partition: number, event: MarketEvent): void {
   let hosted = thread.markets.get(event.marketId)
   if (hosted === undefined) {
-    assert(event.type === 'MarketOpened', `${event.marketId} begins with ${event.type}`)
+    assert(event.type === 'MarketOpened', `${event.marketId} has ${event.type} before MarketOpened`)
     hosted = host(thread, event.market, partition)
   }
   // Skip records that the market’s snapshot includes. The log may keep such records because another market still needs

@@ -262,7 +262,7 @@ function compareSources(group: PriceSourceGroup, nowMs: number, options: Failove
 
 function whyNoneActive(group: PriceSourceGroup, nowMs: number, options: FailoverOptions): string {
   const fresh = group.members.filter((member) => isFresh(member, nowMs, options))
-  if (fresh.length === 0) return 'no provider is fresh'
+  if (fresh.length === 0) return 'no provider has a recent price'
   if (fresh.every(({ suspect }) => suspect)) return 'the providers disagree'
-  return 'the primary is awaited'
+  return 'the exchange waits for the primary provider'
 }

@@ -85,7 +85,7 @@ export function makeLine({ ports, open, poll }: LineOptions): Line {
     openedAtMs = Math.min(openedAtMs, nowMs)
     const quietMs = nowMs - Math.max(lastMessageAtMs, 0)
     if (end !== undefined && nowMs - Math.max(lastMessageAtMs, openedAtMs) > timing.silenceMs) {
-      troubled('silent', `nothing for ${timing.silenceMs} ms`)
+      troubled('silent', `the provider sent nothing for ${timing.silenceMs} ms`)
       const hangUp = end
       // Clear `end` and raise `number` before closing, so that the connection's own report of its end is ignored.
       end = undefined

@@ -28,7 +28,7 @@ function makeParser(assets: ReadonlyMap<string, string>, { clock, troubled }: Fe
     const { price: mantissa, conf, expo, publish_time: publishTime } = entry.price
     const price = priceOfScaled(mantissa, expo)
     if (price === undefined || !isCount(conf) || !isSeconds(publishTime)) {
-      troubled('garbage', `no price of ${asset}: ${arrival.raw.slice(0, 200)}`)
+      troubled('garbage', `the price of ${asset} is not valid: ${arrival.raw.slice(0, 200)}`)
       return undefined
     }
     // Price and confidence have the same exponent, so their ratio needs no scaling.
@@ -36,7 +36,7 @@ function makeParser(assets: ReadonlyMap<string, string>, { clock, troubled }: Fe
     if (share > PRICE_PROVIDERS.pyth.confidenceMax) {
       troubled(
         'unsure',
-        `the confidence of the price of ${asset} is too low: ${share} of the price`,
+        `the confidence interval of the price of ${asset} is too wide: ${share} of the price`,
       )
       return undefined
     }

@@ -90,7 +90,7 @@ const GAS_PER_BYTE = 16
 const COLLATERAL_STOPPED: Revert = {
   name: 'CollateralStopped',
   args: [],
-  words: 'the stablecoin moves for no account',
+  words: 'the stablecoin is halted: it rejects the transfers of all accounts',
 }
 
 type Where = { readonly client: ChainClient; readonly blockNumber: bigint | undefined }

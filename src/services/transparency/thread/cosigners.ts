@@ -132,8 +132,8 @@ async function submit(
     return lines
   }
   throw new Error(
-    'the witness rejected two requests: each request named another number of cosigned entries than ' +
-      'the witness has',
+    'the witness rejected two requests: the number of cosigned entries in each request differed from ' +
+      'the number that the witness has',
   )
 }
 

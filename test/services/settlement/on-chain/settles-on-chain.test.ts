@@ -806,7 +806,7 @@ describe('settlement fails trades of blocked wallets, and waits while the stable
     await inHostileWorld({}, async (world) => {
       for (let second = 0; second < 10; second++) await world.step()
       assert.deepEqual(await world.statuses(), ['matched'])
-      assert.match(world.state.chain.stopped, /moves for no account/)
+      assert.match(world.state.chain.stopped, /rejects the transfers of all accounts/)
       await block(CAROL, false)
       await block(keyOfOwn, false)
       await world.until('it settles', world.allDecided)
