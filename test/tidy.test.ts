@@ -47,8 +47,8 @@ const SERVICE_IMPORTS = [
 ]
 
 /**
- * Rooms are the top-level source folders. The files that assemble a service may import these rooms in addition. Such a
- * file contains the service's thread, metrics or contract calls.
+ * Rooms that some files of a service may import in addition to `SERVICE_IMPORTS`: the files with the service's thread,
+ * metrics or contract calls. Rooms are the top-level source folders.
  */
 const ADAPTERS = [
   'config',
@@ -146,7 +146,7 @@ function roomOf(file: string): string {
   return parts[1] === 'services' && parts.length > 3 ? `services/${parts[2]}` : (parts[1] ?? '')
 }
 
-/** Returns the rooms that a file may import besides its own; undefined if it may import all. */
+/** Returns the rooms (source folders) that a file may import besides its own room; undefined if it may import all. */
 function allowedFor(file: string): readonly string[] | undefined {
   const room = roomOf(file)
   if (COMPOSERS.has(room)) return undefined

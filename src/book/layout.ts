@@ -60,8 +60,8 @@ export const TRADER_SLOT = 27
  */
 export const ARRIVAL = 14
 /**
- * Index of the arrival number in a snapshot copy. There, the trader's address overwrites the words at `ARRIVAL`. So the
- * arrival number overwrites the links of the expiry wheel, which a restore computes again.
+ * Index of the arrival number in a snapshot copy. In such a copy, the words at `ARRIVAL` contain the trader's address.
+ * So the arrival number is stored in the place of the links of the expiry wheel, which a restore computes again.
  */
 export const ARRIVAL_COPY = 12
 /**

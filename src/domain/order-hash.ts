@@ -29,7 +29,7 @@ export type Keccak256 = (bytes: Uint8Array) => Uint8Array
 /** Returns the digest of an order in a new array of 32 bytes. */
 export type OrderHasher = (order: Order) => Uint8Array
 
-/** Returns the digest of an order that `writeOrderWords` wrote; the bytes are copied first. */
+/** Returns the digest of an order from the words that `writeOrderWords` wrote. Does not change the words. */
 type OrderWordsHasher = (words: Uint8Array) => Uint8Array
 
 const WORD = 32

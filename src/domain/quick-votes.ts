@@ -25,7 +25,10 @@ type Votes = {
    */
   readonly supporters: number
   readonly opponents: number
-  /** Number of opponents whose price change differs from that of the judged source by more than `boundBps`. */
+  /**
+   * Number of sources that moved in the opposite direction, and whose price change differs from that of the judged
+   * source by more than `boundBps`.
+   */
   readonly farOpponents: number
 }
 

@@ -133,7 +133,7 @@ function delegationFlaw(
   nowSec: number,
 ): Rejection | undefined {
   if (delegate === ZERO_ADDRESS || delegate === owner) {
-    return invalid('delegate', 'must be another address than owner, and not the zero address')
+    return invalid('delegate', 'must be neither the address in owner nor the zero address')
   }
   if (until !== '0' && BigInt(until) <= BigInt(nowSec)) {
     return invalid(

@@ -26,7 +26,7 @@ type TokenPayload = { readonly kid: string; readonly ts: number; readonly n: str
 export type Authenticator = {
   /** Returns the owner of the token in the header, or a rejection if the token is invalid. */
   identify(authorization: string): Promise<Principal | Rejection>
-  /** Returns the owner of a key that a token identified earlier, or a rejection if the key is no longer valid. */
+  /** Checks a key again, some time after a token of this key was accepted. Returns the key’s owner or a rejection. */
   confirm(keyId: string): Promise<Principal | Rejection>
   /** Called when the store has a new key. */
   registered(key: ApiKey): void

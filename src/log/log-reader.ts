@@ -56,7 +56,7 @@ export function openLogReader<Event extends LogEvent>(
         throw new Fault(
           'LOG_LOST',
           `${paths.database} ends before its durable offset ${mark}: acknowledged commands are ` +
-            'missing; restore all files of the partition from one copy',
+            'missing; restore all files of the partition from the same backup',
           { retryable: false },
         )
       }

@@ -161,6 +161,6 @@ async function askChain(
       })
     }
   }
-  say(`  ${held.length} holders compared with chain ${chainId} at block ${blockNumber}`)
+  say(`  balances of ${held.length} holders compared with chain ${chainId} at block ${blockNumber}`)
   return differences
 }

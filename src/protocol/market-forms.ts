@@ -152,8 +152,8 @@ const cancelled: Form<Answer> = {
 }
 
 /**
- * Forms of the channel between a front and a market thread. New forms must be appended at the end. If a type has
- * several forms, the sender uses the last one, and the receiver reads all of them.
+ * Short encodings (forms) of the messages between a front and a market thread. New forms must be appended at the end.
+ * If a message type has several forms, the sender uses the last one, and the receiver reads all of them.
  */
 export const MARKET_FORMS: Forms = {
   requests: [

@@ -78,8 +78,8 @@ function makeDoubts(ports: {
   }
 
   /**
-   * Ends the authentication of connections whose key is still doubtful, and became doubtful when `timesMissed` was at
-   * most `asOf`.
+   * Ends the authentication of connections whose API key is still doubtful. Keys that became doubtful later than `asOf`,
+   * which is a value of `timesMissed`, are skipped.
    */
   function endDoubted(asOf: number): void {
     const why = 'the server could not check the API key of this connection: authenticate again'

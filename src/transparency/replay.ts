@@ -113,7 +113,10 @@ export function makeReplay(seen: (order: PublicOrder, market: Market) => void): 
         event.seq === market!.seq + 1,
         `the event number must be one more than the previous number, ${market!.seq}`,
       )
-      check(event.atMs >= market!.atMs, 'the event is earlier than the previous event')
+      check(
+        event.atMs >= market!.atMs,
+        'the time of the event is before that of the previous event',
+      )
       if (event.atMs > market!.atMs) market!.filledTraders.clear()
       market!.seq = event.seq
       market!.atMs = event.atMs
@@ -252,7 +255,10 @@ function applyMatched(
       fill.makerHash === best.orderHash,
       `fill ${at}: order ${best.orderHash} at ${best.price} must be filled before ${fill.makerHash}`,
     )
-    check(best.expiresAtSec > Math.floor(event.atMs / 1_000), `fill ${at}: the maker has expired`)
+    check(
+      best.expiresAtSec > Math.floor(event.atMs / 1_000),
+      `fill ${at}: the maker’s order has expired`,
+    )
     check(
       fill.price === best.price,
       `fill ${at}: the price must be ${best.price}, the maker's price`,
@@ -266,7 +272,7 @@ function applyMatched(
     makers++
     check(
       fill.makerRemaining === best.remaining,
-      `fill ${at}: the remaining size of the maker must be ${best.remaining}`,
+      `fill ${at}: the remaining size of the maker’s order must be ${best.remaining}`,
     )
     market.trades.set(tradeId(event.marketId, event.seq, at), tradeOf(order, best, size))
     if (best.remaining > 0) continue
@@ -365,7 +371,7 @@ function applyClosed(market: ReplayMarket, event: PublicClosed, check: Check): v
   )
   check(
     cause !== 'protection' || market.filledTraders.has(event.trader),
-    'protection cancelled the order, but no fill of the trader has triggered protection',
+    'the order was cancelled by the protection of its trader, but no fill of this trader can have triggered it',
   )
   const book = market.books[order.outcome]
   const rests = book.has(order)
@@ -377,7 +383,7 @@ function applyClosed(market: ReplayMarket, event: PublicClosed, check: Check): v
     const nowSec = Math.floor(event.atMs / 1_000)
     check(
       order.expiresAtSec <= nowSec,
-      `the order expires only at ${order.expiresAtSec} (Unix seconds)`,
+      `the order has not expired yet: it expires at ${order.expiresAtSec} (Unix seconds)`,
     )
   }
   const { taking } = market

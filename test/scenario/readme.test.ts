@@ -181,7 +181,7 @@ function makeRunners({ url }: Exchange) {
       assert.equal((JSON.parse(checked ?? '') as { valid: boolean }).valid, true)
       assert.equal((JSON.parse(placed ?? '') as { status: string }).status, 'accepted')
     },
-    /** Runs the commands in this process; the tests of the command line start processes. */
+    /** Runs the README's commands in this process. Other tests run the command line in a process of its own. */
     async commands(): Promise<void> {
       for (const line of commandLines()) {
         const words = line.replace(/#.*/, '').trim().split(/ +/).slice(2)

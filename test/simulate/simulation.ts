@@ -91,8 +91,8 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   // An unhandled rejection would end a real thread, so it fails the simulation.
   const fail = (error: unknown) => scheduler.fail(error)
   process.on('unhandledRejection', fail)
-  // Gives durable events to the oracle. An error of the oracle must not reach the market thread, which would treat the
-  // error as a failed append.
+  // Passes durable events to the test oracle, which checks them. An error of a check must not reach the market thread,
+  // which would treat the error as a failed append.
   function landed(partition: number, events: readonly MarketEvent[]): void {
     try {
       oracle.landed(partition, events)

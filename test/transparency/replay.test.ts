@@ -200,7 +200,7 @@ test('the replay of the public log finds an order group’s protective cancel th
   assert.equal(life((event) => (isProtected(event) ? event : [])).length, 3)
   const later = (event: MarketEvent) =>
     isProtected(event) ? { ...event, atMs: event.atMs + 1 } : event
-  assert.throws(() => replay(life(later)), /no fill of the trader has triggered protection/)
+  assert.throws(() => replay(life(later)), /no fill of this trader can have triggered it/)
   const expired = (event: MarketEvent): MarketEvent =>
     isProtected(event) ? ({ ...event, reason: 'unfunded' } as MarketEvent) : event
   assert.throws(() => replay(life(expired)), /only a cancelled order may have a cause/)
@@ -368,7 +368,7 @@ test('the replay of the public log finds an order placed twice, a missing event,
     )
     events[at] = { ...(events[at] as MarketEvent & { type: 'OrderClosed' }), reason: 'expired' }
     return events
-  }, /the order expires only at/)
+  }, /the order has not expired yet: it expires at/)
   assert.throws(() => replay(life.toSpliced(100, 1)), /must be one more than the previous number/)
 })
 

@@ -304,7 +304,7 @@ function makeListWriter(ports: ListSources) {
   /** Number of entries written so far. */
   let entriesMade = 0
 
-  /** Returns the list made from this page, if nothing has changed on this front since. */
+  /** Returns the list that was made from this page, if the data in this front’s memory has not changed since then. */
   function unchanged({ answer }: Page): List | undefined {
     const isSame =
       answer?.boardVersion === board.version &&

@@ -144,8 +144,8 @@ function makeDoubt(
   let recheck = true
 
   /**
-   * Returns whether data that the node lacks counts as gone. If the node's head is below an earlier head, the node may
-   * lag. In this case, returns false for up to `doubtMs`.
+   * Returns whether to believe the node when it reports that a transaction or block does not exist. If the node's head
+   * is below an earlier head, the node may lag. In this case, returns false for up to `doubtMs`.
    */
   function believe(head: Head): boolean {
     if (head.number >= highest || nowMs() - freshAtMs >= policy.doubtMs) {

@@ -176,7 +176,7 @@ async function checkSigners(
       unsigned++
       if (isStrict) {
         throw new CommandError(
-          `order ${orderHash} has ended, but the exchange does not publish its signature`,
+          `order ${orderHash} has ended, but the exchange does not publish the signature of the order`,
         )
       }
     }

@@ -45,7 +45,7 @@ export const PRICE_CHECKS: readonly Check[] = [
         [...times].sort((a, b) => a - b),
       )
       const reach = (times.at(-1) ?? 0) - (times[0] ?? 0)
-      demand(reach <= HISTORY_SEC + 60, 'prices of at most 20 minutes', `${reach} seconds`)
+      demand(reach <= HISTORY_SEC + 60, 'prices that cover at most 20 minutes', `${reach} seconds`)
     },
   },
   {
@@ -94,7 +94,7 @@ export const PRICE_CHECKS: readonly Check[] = [
           const message = JSON.parse(event.data) as { timestamp: number }
           const shape = { asset: TEXT, price: INTEGER, priceUSD: NUMBER, timestamp: NATURAL }
           demandShape('the event', message, { ...shape, source: TEXT })
-          demand(message.timestamp > MILLISECONDS, 'a time in milliseconds', message.timestamp)
+          demand(message.timestamp > MILLISECONDS, 'a Unix time in milliseconds', message.timestamp)
           return
         }
       } catch (error) {

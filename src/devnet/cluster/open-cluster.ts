@@ -49,7 +49,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const missing = missingNats() ?? missingServers(options.galera ? GALERA_NODES : 1)
   if (missing !== undefined) {
     throw new CommandError(
-      `${missing}: a cluster needs the packages nats-server and mariadb-server, and with --galera also galera-4 and rsync`,
+      `${missing}. A cluster needs the packages nats-server and mariadb-server, and with --galera also galera-4 and rsync`,
     )
   }
   rmSync(folder, { recursive: true, force: true })

@@ -228,7 +228,7 @@ export class ClosedRun {
 
   #damaged(what: string) {
     return corrupt(
-      `${this.#path}: ${what} is damaged; restore all files of the partition from one copy`,
+      `${this.#path}: ${what} is damaged; restore all files of the partition from the same backup`,
     )
   }
 }
@@ -246,7 +246,10 @@ function openRun(path: string): number {
     return openSync(path, 'r')
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    throw corrupt(`${path} is missing; restore all files of the partition from one copy`, error)
+    throw corrupt(
+      `${path} is missing; restore all files of the partition from the same backup`,
+      error,
+    )
   }
 }
 

@@ -247,7 +247,10 @@ export class ClosedTable {
     return { ...state, closed: plus(closed, crc), closedRowLast: row }
   }
 
-  /** Removes hashes from rows that are not frozen, within the caller's transaction. */
+  /**
+   * Removes the hashes of these orders from the rows that contain them, except from frozen rows, within the caller's
+   * transaction. Returns the tally of the hashes that are left.
+   */
   #drop(hashes: readonly OrderHash[], closed: Tally, changes: IndexChanges): Tally {
     let rest = closed
     for (const [id, wanted] of this.#byRow(hashes, this.#index)) {

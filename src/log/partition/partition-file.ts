@@ -246,7 +246,7 @@ function lost(path: string, lastOffset: number, why: string): Fault {
   return new Fault(
     'LOG_LOST',
     `${path} ends at offset ${lastOffset}, but ${why}: acknowledged commands are missing; restore all ` +
-      'files of the partition from one copy',
+      'files of the partition from the same backup',
     { retryable: false },
   )
 }

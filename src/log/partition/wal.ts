@@ -93,7 +93,7 @@ function check(path: string, file: number, size: number): void {
     if (brokenCommits > 0) {
       throw corrupt(
         `${path}: frame ${frames + 1} of the write-ahead file is damaged, and commits that were ` +
-          'made durable follow the damaged frame; restore all files of the partition from one copy',
+          'made durable follow the damaged frame; restore all files of the partition from the same backup',
       )
     }
     if (commits) brokenCommits++

@@ -74,7 +74,7 @@ function notHere(
     return reject(
       'CHAIN_UNAVAILABLE',
       undefined,
-      'this exchange does not read funds from this chain',
+      'this exchange does not read the balances of traders on this chain',
     )
   }
   if (!state.rules.isMine(trader)) return reject('INTERNAL')

@@ -14,7 +14,7 @@ import { dropSome, fold, take } from './fold.ts'
 import { newAccounts } from './new-accounts.ts'
 import type { AccountsState, LoadedAccounts } from './state.ts'
 
-/** A trader's needs of one token according to the database and the logs. */
+/** Amounts of one token that a trader’s orders and trades require, computed from the database and the logs. */
 export type ShadowNeeds = {
   readonly chainId: number
   readonly trader: Address

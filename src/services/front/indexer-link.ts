@@ -15,8 +15,8 @@ export function linkIndexer(
   const chainEvents = makeRef<ChainFollowerProtocol>()
 
   /**
-   * Follows an indexer: publishes its events on the stream, and passes withdrawn orders and delegates to the checks
-   * of orders.
+   * Follows an indexer: publishes its events on the stream, and informs the checks of orders about withdrawn orders
+   * and about changes of delegates.
    */
   function follow(port: MessagePort): void {
     const handlers: EventHandlers<ChainFollowerProtocol> = {

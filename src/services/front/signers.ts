@@ -75,7 +75,7 @@ export function openSigners(
         askWrite(store, 'releaseDelegated', { orderHash }, RESERVE_MS_MAX).catch((error: unknown) =>
           log.debug(
             { err: error },
-            'the reservation of a delegate’s rejected order could not be released',
+            'the amount that was reserved for a delegate’s rejected order could not be released',
           ),
         )
       },

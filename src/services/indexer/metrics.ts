@@ -62,10 +62,13 @@ export function indexerMeters(
       setAsideTotal.inc({ chain: chainId }, events.length)
       for (const { blockNumber, logIndex, txHash, event, why } of events.slice(0, WARNINGS_MAX)) {
         const place = { chainId, txHash, blockNumber, logIndex }
-        log.warn({ ...place, event, why }, 'an event of the chain was set aside')
+        log.warn(
+          { ...place, event, why },
+          'an event of the chain was not applied, because it could not be decoded or stored',
+        )
       }
       const more = events.length - WARNINGS_MAX
-      if (more > 0) log.warn({ chainId, more }, 'more events of the chain were set aside')
+      if (more > 0) log.warn({ chainId, more }, 'more events of the chain were not applied')
     },
   }
 }

@@ -41,7 +41,7 @@ export function mysqlLogWatch({ registry, log }: ThreadContext): MysqlLogWatch {
     },
     retried(partition, error) {
       retries.inc()
-      log.warn({ partition, err: error }, 'an SQL statement of the log failed; it is retried')
+      log.warn({ partition, err: error }, 'an SQL statement of the event log failed; it is retried')
     },
     fenced(partition) {
       fences.inc()

@@ -51,7 +51,7 @@ export function makeOwnedSlots(
     sayBeat()
     void ports.ended(slot).then((why) => {
       if (taken.get(slot) === epoch && !releasing.has(slot))
-        log.warn({ slot, epoch, why }, `${slot} has ended on this node`)
+        log.warn({ slot, epoch, why }, `this node no longer runs ${slot}`)
       slotEnded(slot, epoch)
     })
   }

@@ -27,7 +27,7 @@ export function watchStall(state: SettlementState, context: SettlementContext): 
   })
 }
 
-/** True if a step has been running for at least `STALLED_MS`, so that its answer may never arrive. */
+/** True if a step has been running for at least `STALLED_MS`. Its answer may never arrive. */
 function isOverdue({ steps }: SettlementState, nowMs: number): boolean {
   return [...steps.busy.values()].some((sinceMs) => nowMs - sinceMs >= STALLED_MS)
 }

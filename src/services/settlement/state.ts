@@ -214,7 +214,7 @@ export function moveTo(pending: Pick<PendingSettlement, 'trade' | 'stage'>, to: 
   ;(pending as { stage: Stage }).stage = to
 }
 
-/** The balances of a trade that waits for older trades to bring the missing amount. */
+/** A trade whose trader lacks an amount that older trades may bring. The trade waits for these older trades. */
 export type MissingBalance = {
   readonly refusal: RefusedTrade
   /** Block at which the trade was refused and the balances were read. */

@@ -134,7 +134,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
         spending.tick(clock.nowMs()).catch((error: unknown) => {
           log.warn(
             { why: String(error) },
-            'the spending of traders could not be read; it is retried',
+            'the settled fills and the gas of traders could not be read; the read is retried',
           )
         })
       })

@@ -220,8 +220,8 @@ async function reshapeMinute(
   candle: CandleRow,
   key: readonly (number | Buffer)[],
 ): Promise<void> {
-  // Within a market, the order of sequence numbers is the order of time, so a range of sequence numbers selects the
-  // trades of the minute.
+  // Within a market, later trades have higher sequence numbers. So the trades of one minute are those in a range of
+  // sequence numbers.
   const counted = `from trades where market_id = ? and seq between ? and ? and outcome = ?
     and failed_at_ms is null`
   const range = [bytesOf(marketId), Number(candle.first_seq), Number(candle.last_seq), outcome]

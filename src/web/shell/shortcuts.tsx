@@ -18,11 +18,11 @@ function press(place: string, name: string): void {
 }
 
 const SHORTCUTS: readonly Shortcut[] = [
-  { key: '/', words: 'Search markets, in the list' },
+  { key: '/', words: 'Search the list of markets' },
   { key: 'm', words: 'All markets', run: () => location.assign(marketsLink.value) },
   { key: 'p', words: 'Portfolio', run: () => location.assign(PORTFOLIO_LINK) },
-  { key: 'b', words: 'Buy, in the ticket', run: () => press('.ticket-sides', 'Buy') },
-  { key: 's', words: 'Sell, in the ticket', run: () => press('.ticket-sides', 'Sell') },
+  { key: 'b', words: 'Buy in the order ticket', run: () => press('.ticket-sides', 'Buy') },
+  { key: 's', words: 'Sell in the order ticket', run: () => press('.ticket-sides', 'Sell') },
   { key: 'y', words: 'YES', run: () => press('.ticket-outcomes', 'YES') },
   { key: 'n', words: 'NO', run: () => press('.ticket-outcomes', 'NO') },
   { key: 't', words: 'Light or dark', run: nextTheme },

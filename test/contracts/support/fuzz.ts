@@ -430,8 +430,8 @@ export async function fuzz(options: {
   }
 
   /**
-   * Returns a mint or a merge of two crossing orders. The price of the fill is for the outcome of one of them, chosen
-   * at random.
+   * Returns a mint or a merge of two crossing orders for different outcomes. The fill has the price and the outcome of
+   * one of the two orders, chosen at random.
    */
   function newSets(): ModelFill | undefined {
     const open = ({ hash, order }: Signed) => amount(model.filled, hash) < order.size

@@ -426,8 +426,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     if (permit === undefined) return sums.unpermitted + need <= wallet.allowance
     const { nonce, holders, end } = permitsOf(chainId, trader)
     if (BigInt(permit) !== end || end - nonce >= PERMITS_AHEAD_MAX) return false
-    // No order may hold a later nonce. If other orders hold the nonces before this one, the permit must cover all funds
-    // reserved for the trader and this order.
+    // No other order may have a permit with a later nonce. If other orders have permits with earlier nonces, the permit
+    // of this order must cover all funds that are already reserved for the trader, plus the funds that this order needs.
     if ([...holders.keys()].some((each) => each > end)) return false
     return end === nonce || BigInt(permitValue) >= sums.all(token) + need
   }

@@ -1,4 +1,7 @@
-/** Tests the notes of settlement: they are saved, replaced, read by trade, and deleted when their trade ends. */
+/**
+ * Tests the notes that settlement stores about unsettled trades, such as the number of retries. The notes are saved,
+ * replaced, read by trade, and deleted when their trade ends.
+ */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'

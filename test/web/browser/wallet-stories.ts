@@ -122,7 +122,7 @@ export async function mintOfTwo(t: TestContext, stage: Stage): Promise<void> {
   await says(position(ann).getByRole('row', { name: /^NO/ }), '10.00')
   await says(position(bob).getByRole('row', { name: /^YES/ }), '10.00')
   await says(bob.getByRole('region', { name: 'Trades' }), 'mint')
-  // In the book of NO, the rest of Ann's bid is an ordinary bid.
+  // Ann's bid is for NO. So the book of NO shows its rest as a bid, not as an implied ask.
   await book(bob).getByRole('button', { name: 'NO', exact: true }).click()
   await book(bob)
     .getByRole('button', { name: /^Bid 40\.0¢ 2\.50 \d$/ })

@@ -55,7 +55,7 @@ type Translated = {
   readonly setAside: readonly SetAside[]
 }
 
-/** Events that the indexer reads, by contract. A log with such an event is translated or set aside. */
+/** Events that the indexer reads, by contract. Logs of other events are ignored. */
 const READ = {
   factory: topicsOf(marketFactoryAbi, [
     'MarketCreated',
