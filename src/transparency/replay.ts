@@ -397,7 +397,7 @@ function applyClosed(market: ReplayMarket, event: PublicClosed, check: Check): v
     const maker = crossing(market, order)
     check(
       isFilled || maker === undefined || taking.makers >= MAKERS_PER_ORDER_MAX,
-      `the rest of the order ended, although it would match order ${maker?.orderHash}`,
+      `the unfilled part of the order must not end, because it can match order ${maker?.orderHash}`,
     )
     market.taking = undefined
   } else if (reason === 'filled' || reason === 'taken') {

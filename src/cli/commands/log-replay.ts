@@ -83,7 +83,7 @@ export const logReplay = command({
       )
       if (unsigned > 0)
         io.err(
-          `${unsigned} orders have ended, but the exchange does not publish their signatures\n`,
+          `the exchange does not publish the signatures of ${unsigned} ended orders, so these were not verified\n`,
         )
       for (const other of others.slice(0, OTHERS_SHOWN_MAX)) io.err(`${other}\n`)
       if (others.length > OTHERS_SHOWN_MAX) {

@@ -57,7 +57,7 @@ export function readMark(path: string): number {
   } finally {
     closeSync(file)
   }
-  throw corrupt(`${path}: the durable mark is damaged`)
+  throw corrupt(`${path} is damaged: the file must contain the durable end of the partition`)
 }
 
 function encode(bytes: Buffer, offset: number): void {

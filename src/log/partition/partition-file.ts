@@ -221,7 +221,7 @@ function findSnapshots(
   if (floor.offset < state.firstOffset) {
     throw corrupt(
       `${path} begins at offset ${state.firstOffset}, but ${paths.snapshots} has no snapshot of ` +
-        `${floor.marketId} with the events before that offset`,
+        `market ${floor.marketId} that covers the events before that offset`,
     )
   }
   return snapshots

@@ -43,7 +43,9 @@ export function minus(tally: Tally, crc: number): Tally {
 export function checkTally(found: Tally, stated: Tally, what: string, path: string): void {
   if (found.rows !== stated.rows || found.sum !== stated.sum) {
     throw corrupt(
-      `${path}: ${stated.rows} rows of ${what} were written, but the file has ${found.rows}, or some are damaged`,
+      found.rows === stated.rows
+        ? `${path}: some of the ${found.rows} rows of ${what} are damaged`
+        : `${path}: ${stated.rows} rows of ${what} were written, but the file has ${found.rows}`,
     )
   }
 }

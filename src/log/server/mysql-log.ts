@@ -122,7 +122,7 @@ function makeOwnedPartitions<Event extends LogEvent>(ports: {
     watch?.fenced(each.partition)
     each.trouble = new Fault(
       'LOG_FENCED',
-      `partition ${each.partition} of the log was taken over by another exchange`,
+      `another exchange process has taken over partition ${each.partition} of the log`,
       { retryable: true },
     )
     return each.trouble

@@ -246,7 +246,7 @@ function readCa(file: string): Buffer {
   } catch (error) {
     throw new Fault(
       'LOG_URL_INVALID',
-      `SIBYL_LOG_URL: the file ${file}, which the parameter ca names, cannot be read`,
+      `SIBYL_LOG_URL: the file ${file} of the parameter ca cannot be read`,
       {
         retryable: false,
         cause: error,

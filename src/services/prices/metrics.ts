@@ -144,7 +144,10 @@ export function pricesMeters(
           if (source !== undefined) {
             spoken.add(asset)
             silences.delete(asset)
-            log.info({ asset, source }, 'an asset has an active price provider')
+            log.info(
+              { asset, source },
+              'a provider has become the active price provider of an asset',
+            )
           } else {
             const { sinceMs, isLogged } = silences.get(asset) ?? {
               sinceMs: now.monotonicMs(),

@@ -80,7 +80,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
     })
     keys.push(key)
     states.set(chainId, state)
-    log.info({ chainId, ...epochOf(lease) }, 'settlement of the chain starts')
+    log.info({ chainId, ...epochOf(lease) }, 'the settlement of trades on this chain has started')
     spending.follow({ chainId, sender })
     for (const market of markets) sendLag(market, chainId, false)
     actors.push(

@@ -189,7 +189,8 @@ async function newestHeaders(
   const from = Math.max(number + 1, head.number - BLOCKS_LOOKED_AT_MAX + 1)
   if (from > head.number) return new Map()
   const headers = await headersOf(node, numbers(from, head.number - 1))
-  if (headers === undefined) throw inconsistent(`blocks before ${head.number} are missing`)
+  if (headers === undefined)
+    throw inconsistent(`the Ethereum node did not return all blocks before block ${head.number}`)
   headers.set(head.number, head)
   return headers
 }

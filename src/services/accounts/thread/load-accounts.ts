@@ -36,7 +36,7 @@ export async function loadAccounts(
   if (checkpoints.length === 0) {
     throw new Fault(
       'STORE_AWAY',
-      'the store has not written checkpoints of the log to the database yet',
+      'the database has no positions in the event log yet, because the store thread has not written any',
       { retryable: true },
     )
   }

@@ -87,7 +87,7 @@ type Refusal = { readonly why: string }
 
 type Meaning = readonly ChainEvent[] | Refusal
 
-const UNREADABLE: Refusal = { why: 'the log cannot be decoded' }
+const UNREADABLE: Refusal = { why: 'the event of the contract cannot be decoded' }
 
 /** Context that is needed to translate a log, collected from all logs of the range. */
 type Scene = {
@@ -237,7 +237,7 @@ async function fromFactory(
     if (!markets.has(`${market}/${marketId}`)) return { why: 'no market has this id and contract' }
     if (!isOutcome(winningOutcome)) return noOutcome(winningOutcome)
     if (isTooLong(MARKET_NAME_CHARS_MAX, source))
-      return { why: 'the name of the source is too long' }
+      return { why: 'the name of the price source is too long' }
     return [{ type: event.type, ...at, marketId, winningOutcome, startPrice, endPrice, source }]
   }
   if (event.type === 'EventMarketCreated') return fromEventMarket(markets, event, at)

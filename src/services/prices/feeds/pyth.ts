@@ -22,7 +22,7 @@ function makeParser(assets: ReadonlyMap<string, string>, { clock, troubled }: Fe
     // The cast is safe: if `id` is not text, the look-up finds no asset.
     const asset = isRecord(entry) ? assets.get(entry.id as string) : undefined
     if (asset === undefined || !isRecord(entry) || !isRecord(entry.price)) {
-      troubled('garbage', 'a price of a feed that was not requested')
+      troubled('garbage', 'the provider sent a price of a feed that was not requested, or no price')
       return undefined
     }
     const { price: mantissa, conf, expo, publish_time: publishTime } = entry.price

@@ -67,7 +67,11 @@ export function startActors(
   const volumes = makeEventVolumes({
     sum: (marketIds) => sumEventVolumes(database, marketIds),
     sumAll: () => sumAllEventVolumes(database),
-    failed: (why) => log.warn({ why }, 'the volumes of events could not be read from the database'),
+    failed: (why) =>
+      log.warn(
+        { why },
+        'the trading volumes of events (groups of markets) could not be read from the database',
+      ),
   })
   const written =
     (write: StoreDatabase['write']): StoreDatabase['write'] =>
